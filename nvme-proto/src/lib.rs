@@ -1,0 +1,14 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod cqe;
+mod sqe;
+mod types;
+
+pub mod status;
+
+pub use cqe::Cqe;
+pub use sqe::{DataPointer, Psdt, Sqe};
+pub use status::Status;
+pub use types::{BusAddr, Cid, Lba, Nsid, PageSize, Qid};
