@@ -2,10 +2,14 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod macros;
 mod cqe;
 mod sqe;
 mod types;
 
+pub mod prp;
+pub mod sgl;
 pub mod status;
 
 pub use cqe::Cqe;

@@ -162,6 +162,10 @@ impl DataPointer {
         Self { words: [addr.0, len_bytes as u64], kind: Psdt::SglBufferMetadata }
     }
 
+    pub(crate) const fn raw(words: [u64; 2], kind: Psdt) -> Self {
+        Self { words, kind }
+    }
+
     /// The two words of DPTR as they stand in the command.
     #[inline]
     #[must_use]
@@ -192,7 +196,10 @@ mod tests {
             .with_data_pointer(DataPointer::prp(BusAddr(0x1122_3344_5566_7788), BusAddr(0x99)));
         let bytes = sqe.as_bytes();
         assert_eq!(bytes[..8], [0x02, 0, 0xef, 0xbe, 4, 3, 2, 1]);
-        assert_eq!(bytes[24..40], [0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x99, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(
+            bytes[24..40],
+            [0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11, 0x99, 0, 0, 0, 0, 0, 0, 0]
+        );
     }
 
     #[test]
