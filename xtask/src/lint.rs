@@ -1,0 +1,141 @@
+//! `cargo xtask lint`: format, clippy and documentation with warnings as errors, and the rules about sources that
+//! no compiler knows.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::steps::Steps;
+use crate::workspace::Workspace;
+
+/// Where unsafe code may stand. Every other source is safe code.
+const UNSAFE_PLACES: &[&str] = &["ugds-hal/src/", "ugds-mem/src/", "ugds/src/capi/", "ugds-kmod/"];
+/// Crates that must carry `#![forbid(unsafe_code)]`, which no module can take back.
+const FORBID_UNSAFE: &[&str] = &["nvme-proto", "ugds-queue", "ugds-sched"];
+/// A `lib.rs` is a table of contents.
+const LIB_LINES_MAX: usize = 60;
+/// Folders without sources of ours.
+const SKIPPED: &[&str] = &["target", ".git", "fuzz"];
+
+/// Runs all lints and stops at the first that fails.
+pub(crate) fn run(workspace: &Workspace, _: &[String]) -> anyhow::Result<()> {
+    let mut steps = Steps::default();
+    steps.command("format", &mut workspace.cargo("fmt --all --check"))?;
+    steps.step("source rules", || source_rules(workspace.root()))?;
+    steps.command("clippy", &mut workspace.cargo("clippy --workspace --all-targets -- -D warnings"))?;
+    let mut doc = workspace.cargo("doc --workspace --no-deps");
+    steps.command("documentation", doc.env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn source_rules(root: &Path) -> anyhow::Result<()> {
+    let mut faults = Vec::new();
+    let mut sources = 0;
+    for path in rust_sources(root)? {
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let relative = path.strip_prefix(root)?.to_string_lossy().replace('\\', "/");
+        faults.extend(faults_of(&relative, &text));
+        sources += 1;
+    }
+    if !faults.is_empty() {
+        bail!("{} faults\n  {}", faults.len(), faults.join("\n  "));
+    }
+    println!("{sources} sources keep the rules");
+    Ok(())
+}
+
+fn rust_sources(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut folders = vec![root.to_owned()];
+    let mut sources = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() && !SKIPPED.contains(&&*name) {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                sources.push(path);
+            }
+        }
+    }
+    sources.sort();
+    Ok(sources)
+}
+
+/// Every broken rule in the source `text` at `path`, which is relative to the root and has forward slashes.
+fn faults_of(path: &str, text: &str) -> Vec<String> {
+    let mut faults = Vec::new();
+    if path.ends_with("src/lib.rs") && text.lines().count() > LIB_LINES_MAX {
+        faults.push(format!("{path}: {} lines, at most {LIB_LINES_MAX} are accepted", text.lines().count()));
+    }
+    let forbids = FORBID_UNSAFE.iter().any(|name| path == format!("{name}/src/lib.rs"));
+    if forbids && !text.contains("#![forbid(unsafe_code)]") {
+        faults.push(format!("{path}: lacks `#![forbid(unsafe_code)]`"));
+    }
+    if UNSAFE_PLACES.iter().any(|place| path.starts_with(place)) {
+        if allows_unsafe(text) && !text.contains("UNSAFETY:") {
+            faults.push(format!("{path}: allows unsafe code without an `UNSAFETY:` line that says why"));
+        }
+    } else if let Some(line) = text.lines().position(has_unsafe) {
+        faults.push(format!(
+            "{path}:{}: unsafe code; it may stand in {}",
+            line + 1,
+            UNSAFE_PLACES.join(", ")
+        ));
+    }
+    faults
+}
+
+fn allows_unsafe(text: &str) -> bool {
+    text.lines()
+        .map(code)
+        .any(|line| line.contains("#![allow(unsafe_code") || line.contains("#[allow(unsafe_code"))
+}
+
+/// Whether a line has the keyword before something that it makes unsafe.
+fn has_unsafe(line: &str) -> bool {
+    const MADE_UNSAFE: &[&str] = &["{", "fn", "impl", "trait", "extern", "("];
+    code(line).match_indices("unsafe").any(|(at, keyword)| {
+        let rest = code(line)[at + keyword.len()..].trim_start();
+        let whole_word = !code(line)[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        whole_word && MADE_UNSAFE.iter().any(|next| rest.starts_with(next))
+    })
+}
+
+/// A line without its comment.
+fn code(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsafe_code_has_an_address() {
+        let block = "fn f() {\n    unsafe { g() }\n}\n";
+        assert!(faults_of("ugds/src/device.rs", block)[0].starts_with("ugds/src/device.rs:2: unsafe code"));
+        assert!(faults_of("ugds-hal/src/memory.rs", block).is_empty());
+        assert!(faults_of("ugds/src/device.rs", "// unsafe { }\nlet unsafe_count = 1;").is_empty());
+        assert!(faults_of("xtask/src/a.rs", concat!("#[", "unsafe", "(no_mangle)]")).len() == 1);
+    }
+
+    #[test]
+    fn unsafe_modules_say_why() {
+        assert_eq!(faults_of("ugds-hal/src/a.rs", "#![allow(unsafe_code)]").len(), 1);
+        assert!(
+            faults_of("ugds-hal/src/a.rs", "// UNSAFETY: maps a file\n#![allow(unsafe_code)]").is_empty()
+        );
+    }
+
+    #[test]
+    fn the_safe_crates_forbid_it() {
+        assert_eq!(faults_of("ugds-queue/src/lib.rs", "#![no_std]").len(), 1);
+        assert!(faults_of("ugds-queue/src/lib.rs", "#![forbid(unsafe_code)]").is_empty());
+    }
+
+    #[test]
+    fn lib_rs_is_a_table_of_contents() {
+        assert!(faults_of("ugds/src/lib.rs", &"//\n".repeat(60)).is_empty());
+        assert_eq!(faults_of("ugds/src/lib.rs", &"//\n".repeat(61)).len(), 1);
+    }
+}

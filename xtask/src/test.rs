@@ -1,0 +1,60 @@
+//! `cargo xtask test`: everything that can fail, in the order of how fast it fails.
+
+use std::process::Command;
+
+use crate::steps::Steps;
+use crate::workspace::Workspace;
+
+/// Packages whose properties draw more cases, or bigger ones, without `cfg!(debug_assertions)`. They run a second
+/// time in release mode.
+const LONG_IN_RELEASE: &[&str] = &["nvme-proto", "ugds-mem", "ugds-sched", "ugds-tests"];
+
+/// Runs the tests whose names contain one of `filters`, or all of them with doctests and examples.
+pub(crate) fn run(workspace: &Workspace, filters: &[String]) -> anyhow::Result<()> {
+    let mut steps = Steps::default();
+    let runner = Runner::choose(workspace);
+    runner.run(&mut steps, "tests", "--workspace", filters)?;
+    if !filters.is_empty() {
+        return Ok(());
+    }
+    steps.libtest("doctests", &mut workspace.cargo("test --doc --workspace"))?;
+    steps.command("examples", &mut workspace.cargo("build --workspace --examples"))?;
+    let packages: String = LONG_IN_RELEASE.iter().map(|package| format!(" -p {package}")).collect();
+    runner.run(&mut steps, "long properties, release", &format!("--release{packages}"), &[])
+}
+
+/// What runs the unit and integration tests.
+enum Runner<'a> {
+    /// A process per test, in parallel across binaries.
+    Nextest(&'a Workspace),
+    /// What every cargo has.
+    Libtest(&'a Workspace),
+}
+
+impl<'a> Runner<'a> {
+    fn choose(workspace: &'a Workspace) -> Self {
+        if workspace.has_subcommand("nextest") {
+            return Self::Nextest(workspace);
+        }
+        println!("cargo-nextest is not installed: `cargo test` runs the tests");
+        Self::Libtest(workspace)
+    }
+
+    fn run(&self, steps: &mut Steps, name: &str, selection: &str, filters: &[String]) -> anyhow::Result<()> {
+        match self {
+            Self::Nextest(workspace) => {
+                let mut call = nextest(workspace, selection);
+                steps.command(name, call.args(filters))
+            }
+            // Without `--all-targets`, which would leave out nothing but add the benches.
+            Self::Libtest(workspace) => {
+                let mut call = workspace.cargo(&format!("test --lib --bins --tests {selection} --"));
+                steps.libtest(name, call.args(filters))
+            }
+        }
+    }
+}
+
+fn nextest(workspace: &Workspace, selection: &str) -> Command {
+    workspace.cargo(&format!("nextest run --no-tests=fail --status-level=slow {selection}"))
+}
