@@ -9,6 +9,7 @@ mod sqe;
 mod types;
 
 pub mod prp;
+pub mod register;
 pub mod sgl;
 pub mod status;
 

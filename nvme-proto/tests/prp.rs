@@ -147,6 +147,8 @@ fn what_the_host_lays_the_controller_walks() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn laid_lists_are_walked_whole(
         exponent in 0_u8..5, offset in 0_u64..1024, len in 0_u64..(40 << 20), slot in 0_u64..512, seed: u64,
