@@ -8,6 +8,8 @@ mod cqe;
 mod sqe;
 mod types;
 
+pub mod admin;
+pub mod nvm;
 pub mod prp;
 pub mod register;
 pub mod sgl;
@@ -16,4 +18,4 @@ pub mod status;
 pub use cqe::Cqe;
 pub use sqe::{DataPointer, Psdt, Sqe};
 pub use status::Status;
-pub use types::{BusAddr, Cid, Lba, Nsid, PageSize, Qid};
+pub use types::{BusAddr, Cid, Count16, Csi, Lba, Nsid, PageSize, Qid};

@@ -121,6 +121,61 @@ impl Sqe {
     pub fn cdw10_11(&self) -> u64 {
         u64::from(self.cdw10.get()) | u64::from(self.cdw11.get()) << 32
     }
+
+    /// This command with `value` in CDW10 (its lower half) and CDW11.
+    #[inline]
+    #[must_use]
+    pub fn with_cdw10_11(self, value: u64) -> Self {
+        self.with_cdw10(value as u32).with_cdw11((value >> 32) as u32)
+    }
+
+    /// This command with `value` in CDW10.
+    #[inline]
+    #[must_use]
+    pub fn with_cdw10(mut self, value: u32) -> Self {
+        self.cdw10 = U32::new(value);
+        self
+    }
+
+    /// This command with `value` in CDW11.
+    #[inline]
+    #[must_use]
+    pub fn with_cdw11(mut self, value: u32) -> Self {
+        self.cdw11 = U32::new(value);
+        self
+    }
+
+    /// This command with `value` in CDW12.
+    #[inline]
+    #[must_use]
+    pub fn with_cdw12(mut self, value: u32) -> Self {
+        self.cdw12 = U32::new(value);
+        self
+    }
+
+    /// This command with `value` in CDW13.
+    #[inline]
+    #[must_use]
+    pub fn with_cdw13(mut self, value: u32) -> Self {
+        self.cdw13 = U32::new(value);
+        self
+    }
+
+    /// This command with `value` in CDW14.
+    #[inline]
+    #[must_use]
+    pub fn with_cdw14(mut self, value: u32) -> Self {
+        self.cdw14 = U32::new(value);
+        self
+    }
+
+    /// This command with `value` in CDW15.
+    #[inline]
+    #[must_use]
+    pub fn with_cdw15(mut self, value: u32) -> Self {
+        self.cdw15 = U32::new(value);
+        self
+    }
 }
 
 /// PSDT, "PRP or SGL for Data Transfer" (CDW0 bits 15:14).

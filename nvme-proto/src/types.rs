@@ -51,6 +51,64 @@ number! {
     Lba(u64), "{}"
 }
 
+/// A count from 1 to 65 536, which stands 0's based in a field of 16 bits: blocks in NLB, entries in QSIZE, queues
+/// in NSQR and NCQR. The one is taken off here and nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Count16 {
+    z: u16,
+}
+
+impl Count16 {
+    /// 1, the smallest.
+    pub const ONE: Self = Self { z: 0 };
+    /// 65 536, the largest.
+    pub const MAX: Self = Self { z: u16::MAX };
+
+    /// The count `count`. `None` for 0 and above 65 536.
+    #[inline]
+    #[must_use]
+    pub const fn new(count: u32) -> Option<Self> {
+        if count == 0 || count > 0x1_0000 { None } else { Some(Self { z: (count - 1) as u16 }) }
+    }
+
+    /// The count that a 0's-based field says.
+    #[inline]
+    #[must_use]
+    pub const fn from_z(z: u16) -> Self {
+        Self { z }
+    }
+
+    /// The 0's-based value of the field.
+    #[inline]
+    #[must_use]
+    pub const fn z(self) -> u16 {
+        self.z
+    }
+
+    /// The count itself: 1 to 65 536.
+    #[inline]
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.z as u32 + 1
+    }
+}
+
+impl fmt::Display for Count16 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.get())
+    }
+}
+
+open_enum! {
+    /// CSI, the command set identifier: whose structure or log is meant.
+    Csi(u8) {
+        NVM = 0, "NVM command set";
+        KEY_VALUE = 1, "key value command set";
+        ZONED = 2, "zoned namespace command set";
+    }
+}
+
 impl BusAddr {
     /// This address moved up by `bytes`. `None` when the result does not fit 64 bits.
     #[inline]
@@ -162,6 +220,15 @@ mod tests {
         assert_eq!(PageSize::from_exponent(15).unwrap().bytes(), 128 << 20);
         assert_eq!(PageSize::from_exponent(16), None);
         assert_eq!(BusAddr(0x1_2345).offset_in(PageSize::MIN), 0x345);
+    }
+
+    #[test]
+    fn counts_are_converted_at_their_ends() {
+        assert_eq!(Count16::new(0), None);
+        assert_eq!(Count16::new(1).unwrap().z(), 0);
+        assert_eq!(Count16::new(65_536), Some(Count16::MAX));
+        assert_eq!(Count16::new(65_537), None);
+        assert_eq!(Count16::from_z(511).get(), 512);
     }
 
     #[test]
