@@ -1,9 +1,6 @@
 //! The emulated controller's part of a URI: `[FILE][?OPTIONS]`.
 
-use std::fmt;
 use std::path::PathBuf;
-
-use nvme_proto::Nsid;
 
 use super::options::{Options, bad_value};
 use super::{Bytes, UriError, escape};
@@ -23,7 +20,7 @@ use super::{Bytes, UriError, escape};
 /// | `dbbuf` | `0` | 1: shadow doorbells are supported |
 /// | `vwc` | `0` | 1: there is a volatile write cache |
 /// | `namespaces` | `1` | how many namespaces there are, 1 to 1024 |
-/// | `ns` | the first | the namespace that is meant |
+/// | `ns` | the first | the namespace that is meant ([`Uri::nsid`](super::Uri::nsid)) |
 /// | `ooo` | none | the seed of an order in which commands are completed |
 /// | `latency_us` | `0` | microseconds from the fetch of a command to its data |
 /// | `bandwidth_mib` | `0` | MiB/s that all commands share; 0 is no limit |
@@ -53,8 +50,6 @@ pub struct EmuUri {
     pub vwc: bool,
     /// How many namespaces there are.
     pub namespaces: u32,
-    /// The namespace that is meant.
-    pub nsid: Option<Nsid>,
     /// The seed of the order of completion, when it is not that of submission.
     pub out_of_order: Option<u64>,
     /// Microseconds from the fetch of a command to its data.
@@ -78,7 +73,6 @@ impl Default for EmuUri {
             dbbuf: false,
             vwc: false,
             namespaces: 1,
-            nsid: None,
             out_of_order: None,
             latency_us: 0,
             bandwidth_mib_s: 0,
@@ -90,14 +84,19 @@ impl EmuUri {
     /// The size of each namespace when neither an option nor an image says one.
     pub const DEFAULT_SIZE_BYTES: u64 = 1 << 30;
 
-    pub(super) fn parse(name: &str, query: Option<&str>) -> Result<Self, UriError> {
+    /// I/O queue pairs.
+    #[must_use]
+    pub fn queues(&self) -> u16 {
+        self.queues
+    }
+
+    pub(super) fn parse(name: &str, options: &Options<'_>) -> Result<Self, UriError> {
         let file = Some(escape::decode(name)?).filter(|path| !path.as_os_str().is_empty());
-        let options = Options::parse("emu:", OPTIONS, query)?;
         let default = Self::default();
         let uri = Self {
             file,
             size_bytes: options.bytes("size")?,
-            lba_bytes: block(&options, default.lba_bytes)?,
+            lba_bytes: block(options, default.lba_bytes)?,
             queues: options.number("queues", default.queues, 1, 1024)?,
             mqes_z: options.number("mqes", default.mqes_z, 0, u16::MAX)?,
             dstrd: options.number("dstrd", default.dstrd, 0, 8)?,
@@ -107,13 +106,11 @@ impl EmuUri {
             dbbuf: options.flag("dbbuf")?,
             vwc: options.flag("vwc")?,
             namespaces: options.number("namespaces", default.namespaces, 1, 1024)?,
-            nsid: options.namespace()?,
-            out_of_order: seed(&options)?,
+            out_of_order: seed(options)?,
             latency_us: options.number("latency_us", 0, 0, 60_000_000)?,
             bandwidth_mib_s: options.number("bandwidth_mib", 0, 0, 1 << 20)?,
         };
-        uri.check_size(&options)?;
-        uri.check_namespace()?;
+        uri.check_size(options)?;
         Ok(uri)
     }
 
@@ -133,18 +130,8 @@ impl EmuUri {
         Ok(())
     }
 
-    fn check_namespace(&self) -> Result<(), UriError> {
-        match self.nsid {
-            Some(nsid) if nsid.0 > self.namespaces => {
-                let accepted = format!("1 to {0} with namespaces={0}", self.namespaces);
-                Err(bad_value("ns", &nsid, accepted))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// The options that differ from the default, in the order of the table.
-    fn options(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn options(&self) -> Vec<(&'static str, String)> {
         let default = Self::default();
         let mut options = Vec::new();
         let mut add = |name, differs: bool, value: String| {
@@ -164,26 +151,10 @@ impl EmuUri {
         add("dbbuf", self.dbbuf, "1".to_owned());
         add("vwc", self.vwc, "1".to_owned());
         add("namespaces", self.namespaces != default.namespaces, self.namespaces.to_string());
-        add("ns", self.nsid.is_some(), self.nsid.unwrap_or_default().to_string());
         add("ooo", self.out_of_order.is_some(), self.out_of_order.unwrap_or_default().to_string());
         add("latency_us", self.latency_us != 0, self.latency_us.to_string());
         add("bandwidth_mib", self.bandwidth_mib_s != 0, self.bandwidth_mib_s.to_string());
         options
-    }
-}
-
-impl fmt::Display for EmuUri {
-    /// Writes what follows `emu:`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(file) = &self.file {
-            f.write_str(&escape::encode(file))?;
-        }
-        let mut separator = '?';
-        for (name, value) in self.options() {
-            write!(f, "{separator}{name}={value}")?;
-            separator = '&';
-        }
-        Ok(())
     }
 }
 
@@ -203,7 +174,8 @@ fn seed(options: &Options<'_>) -> Result<Option<u64>, UriError> {
     Ok(options.has("ooo").then_some(seed))
 }
 
-const OPTIONS: &[&str] = &[
+/// The options of the table.
+pub(super) const OPTIONS: &[&str] = &[
     "size",
     "lba",
     "queues",

@@ -15,7 +15,7 @@ impl EmuUri {
     /// # Errors
     ///
     /// [`UriError::ImageLength`] when that image can't be divided into whole blocks.
-    pub fn config(&self) -> Result<EmuConfig, UriError> {
+    pub fn to_config(&self) -> Result<EmuConfig, UriError> {
         let default = EmuConfig::default();
         let config = EmuConfig {
             queues: self.queues,
@@ -68,15 +68,20 @@ fn content_bytes(path: &Path) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::uri::{Target, Uri};
     use ugds_hal::emu::Backing;
 
     #[test]
     fn every_accepted_extreme_is_a_valid_description() {
-        for query in
-            ["", "queues=1&mqes=0&mdts=0", "queues=1024&dstrd=8&mpsmin=8&mdts=16&namespaces=1024&size=1024T"]
-        {
-            let uri = EmuUri::parse("", Some(query).filter(|query| !query.is_empty())).unwrap();
-            let config = uri.config().unwrap();
+        for query in [
+            "ns=1",
+            "queues=1&mqes=0&mdts=0",
+            "queues=1024&dstrd=8&mpsmin=8&mdts=16&namespaces=1024&size=1024T",
+        ] {
+            let Target::Emu(uri) = Uri::parse(&format!("emu:?{query}")).unwrap().target else {
+                panic!("{query}")
+            };
+            let config = uri.to_config().unwrap();
             config.validate().unwrap_or_else(|error| panic!("{query}: {error}"));
             assert_eq!(config.backing, Backing::Memory);
             assert_eq!(config.namespaces.len(), uri.namespaces as usize);
@@ -88,15 +93,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk.img");
         let uri = EmuUri { file: Some(path.clone()), namespaces: 2, ..EmuUri::default() };
-        assert_eq!(uri.config().unwrap().namespaces[0].size_bytes, EmuUri::DEFAULT_SIZE_BYTES);
+        assert_eq!(uri.to_config().unwrap().namespaces[0].size_bytes, EmuUri::DEFAULT_SIZE_BYTES);
 
         std::fs::write(&path, vec![0; 4 * 4096]).unwrap();
-        assert_eq!(uri.config().unwrap().namespaces[1].size_bytes, 2 * 4096);
+        assert_eq!(uri.to_config().unwrap().namespaces[1].size_bytes, 2 * 4096);
         let asked = EmuUri { size_bytes: Some(4096), ..uri.clone() };
-        assert_eq!(asked.config().unwrap().namespaces[0].size_bytes, 4096);
+        assert_eq!(asked.to_config().unwrap().namespaces[0].size_bytes, 4096);
 
         std::fs::write(&path, vec![0; 3 * 4096]).unwrap();
-        let message = uri.config().unwrap_err().to_string();
+        let message = uri.to_config().unwrap_err().to_string();
         assert!(message.contains("has 12288 bytes; a multiple of 8192 bytes"), "{message}");
     }
 }

@@ -48,24 +48,21 @@ use options::Options;
 /// assert!(error.to_string().contains("did you mean `size`?"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Uri {
+    target: Target,
+    nsid: Option<Nsid>,
+}
+
+/// Which device a [`Uri`] names.
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Uri {
+pub enum Target {
     /// The emulated controller.
     Emu(EmuUri),
     /// A PCI device, through VFIO.
-    Vfio {
-        /// Where the device is.
-        address: PciAddress,
-        /// The namespace, when one was chosen.
-        nsid: Option<Nsid>,
-    },
+    Vfio(PciAddress),
     /// A device node of the kernel module.
-    Kmod {
-        /// The device node.
-        path: PathBuf,
-        /// The namespace, when one was chosen.
-        nsid: Option<Nsid>,
-    },
+    Kmod(PathBuf),
 }
 
 impl Uri {
@@ -81,19 +78,13 @@ impl Uri {
         let scheme = Scheme::of(text).ok_or_else(|| UriError::Scheme { text: text.to_owned() })?;
         let rest = &text[scheme.prefix().len()..];
         let (name, query) = rest.split_once('?').map_or((rest, None), |(name, query)| (name, Some(query)));
-        match scheme {
-            Scheme::Emu => EmuUri::parse(name, query).map(Self::Emu),
-            Scheme::Vfio => {
-                Ok(Self::Vfio { address: name.parse()?, nsid: only_namespace(scheme.prefix(), query)? })
-            }
-            Scheme::Kmod => {
-                let path = escape::decode(name)?;
-                if !path.is_absolute() {
-                    return Err(UriError::NodePath { path });
-                }
-                Ok(Self::Kmod { path, nsid: only_namespace(scheme.prefix(), query)? })
-            }
-        }
+        let options = Options::parse(scheme.prefix(), scheme.options(), query)?;
+        let target = match scheme {
+            Scheme::Emu => Target::Emu(EmuUri::parse(name, &options)?),
+            Scheme::Vfio => Target::Vfio(name.parse()?),
+            Scheme::Kmod => Target::Kmod(node(name)?),
+        };
+        Ok(Self { nsid: options.namespace(target.last_nsid())?, target })
     }
 
     /// Whether `text` starts like the name of a device, so that it is no file name.
@@ -104,13 +95,22 @@ impl Uri {
         Scheme::of(text).is_some()
     }
 
+    /// The device. Two URIs with equal targets name the same device, whichever namespaces they choose.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
     /// The namespace that was chosen with `ns=N`, if any was.
     #[must_use]
     pub fn nsid(&self) -> Option<Nsid> {
-        match self {
-            Self::Emu(emu) => emu.nsid,
-            Self::Vfio { nsid, .. } | Self::Kmod { nsid, .. } => *nsid,
-        }
+        self.nsid
+    }
+}
+
+impl From<EmuUri> for Uri {
+    fn from(emu: EmuUri) -> Self {
+        Self { target: Target::Emu(emu), nsid: None }
     }
 }
 
@@ -124,16 +124,36 @@ impl FromStr for Uri {
 
 impl fmt::Display for Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Emu(emu) => return write!(f, "emu:{emu}"),
-            Self::Vfio { address, .. } => write!(f, "vfio:{address}")?,
-            Self::Kmod { path, .. } => write!(f, "ugds:{}", escape::encode(path))?,
+        let options = match &self.target {
+            Target::Emu(emu) => {
+                write!(f, "emu:{}", emu.file.as_deref().map(escape::encode).unwrap_or_default())?;
+                emu.options()
+            }
+            Target::Vfio(address) => write!(f, "vfio:{address}").map(|()| Vec::new())?,
+            Target::Kmod(path) => write!(f, "ugds:{}", escape::encode(path)).map(|()| Vec::new())?,
+        };
+        let nsid = self.nsid.map(|nsid| ("ns", nsid.to_string()));
+        for (count, (name, value)) in options.into_iter().chain(nsid).enumerate() {
+            let separator = if count == 0 { '?' } else { '&' };
+            write!(f, "{separator}{name}={value}")?;
         }
-        match self.nsid() {
-            Some(nsid) => write!(f, "?ns={nsid}"),
-            None => Ok(()),
+        Ok(())
+    }
+}
+
+impl Target {
+    /// The largest identifier that a namespace can have, as far as the name tells.
+    fn last_nsid(&self) -> Nsid {
+        match self {
+            Self::Emu(emu) => Nsid(emu.namespaces),
+            Self::Vfio(_) | Self::Kmod(_) => Nsid(Nsid::ALL.0 - 1),
         }
     }
+}
+
+fn node(name: &str) -> Result<PathBuf, UriError> {
+    let path = escape::decode(name)?;
+    if path.is_absolute() { Ok(path) } else { Err(UriError::NodePath { path }) }
 }
 
 #[derive(Clone, Copy)]
@@ -155,10 +175,13 @@ impl Scheme {
             Self::Kmod => "ugds:",
         }
     }
-}
 
-fn only_namespace(scheme: &'static str, query: Option<&str>) -> Result<Option<Nsid>, UriError> {
-    Options::parse(scheme, &["ns"], query)?.namespace()
+    const fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Emu => emu::OPTIONS,
+            Self::Vfio | Self::Kmod => &["ns"],
+        }
+    }
 }
 
 #[cfg(test)]

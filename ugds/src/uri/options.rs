@@ -58,9 +58,9 @@ impl<'a> Options<'a> {
         self.value(name).map(parse).transpose().map(|bytes| bytes.map(|bytes| bytes.0))
     }
 
-    /// `ns=N`.
-    pub(super) fn namespace(&self) -> Result<Option<Nsid>, UriError> {
-        let chosen = self.number("ns", Nsid::NONE.0, 1, Nsid::ALL.0 - 1)?;
+    /// `ns=N`, from 1 to `last`.
+    pub(super) fn namespace(&self, last: Nsid) -> Result<Option<Nsid>, UriError> {
+        let chosen = self.number("ns", Nsid::NONE.0, 1, last.0)?;
         Ok(Some(Nsid(chosen)).filter(|nsid| *nsid != Nsid::NONE))
     }
 

@@ -2,17 +2,17 @@ use super::*;
 
 #[test]
 fn the_defaults_are_those_of_the_table() {
-    let Uri::Emu(emu) = Uri::parse("emu:").unwrap() else { panic!("not emu") };
-    assert_eq!(emu, EmuUri::default());
+    let uri = Uri::from(EmuUri::default());
+    assert_eq!(Uri::parse("emu:").as_ref(), Ok(&uri));
     let spelled = "emu:?lba=4096&queues=8&mqes=1023&dstrd=0&mpsmin=0&mdts=5&sgl=0&dbbuf=0&vwc=0&namespaces=1\
                    &latency_us=0&bandwidth_mib=0";
-    assert_eq!(Uri::parse(spelled).unwrap(), Uri::Emu(emu));
+    assert_eq!(Uri::parse(spelled), Ok(uri));
 }
 
 #[test]
 fn every_option_is_read() {
     let text = "emu:a b.img?size=2G&lba=512&queues=3&mqes=7&dstrd=2&mpsmin=1&mdts=0&sgl=1&dbbuf=1&vwc=1&namespaces=4\
-                &ns=3&ooo=0&latency_us=80&bandwidth_mib=7000";
+                &ooo=0&latency_us=80&bandwidth_mib=7000&ns=3";
     let expected = EmuUri {
         file: Some("a b.img".into()),
         size_bytes: Some(2 << 30),
@@ -26,12 +26,11 @@ fn every_option_is_read() {
         dbbuf: true,
         vwc: true,
         namespaces: 4,
-        nsid: Some(Nsid(3)),
         out_of_order: Some(0),
         latency_us: 80,
         bandwidth_mib_s: 7000,
     };
-    assert_eq!(Uri::parse(text).unwrap(), Uri::Emu(expected));
+    assert_eq!(Uri::parse(text), Ok(Uri { target: Target::Emu(expected), nsid: Some(Nsid(3)) }));
     assert_eq!(Uri::parse(text).unwrap().to_string(), text);
 }
 
@@ -45,6 +44,15 @@ fn the_other_schemes_are_read() {
     ] {
         assert_eq!(Uri::parse(text).unwrap().to_string(), shortest);
     }
+}
+
+#[test]
+fn one_device_has_many_namespaces() {
+    let same = |a: &str, b: &str| Uri::parse(a).unwrap().target() == Uri::parse(b).unwrap().target();
+    assert!(same("emu:a?namespaces=2&ns=1", "emu:a?namespaces=2&ns=2"));
+    assert!(same("vfio:01:00.0", "vfio:0000:01:00.0?ns=2"));
+    assert!(!same("emu:a", "emu:b"));
+    assert!(!same("emu:a", "emu:a?sgl=1"));
 }
 
 /// Wrong text, and what the message must say.
@@ -80,9 +88,8 @@ const WRONG: &[(&str, &[&str])] = &[
     ("emu:?dbbuf=2", &["dbbuf=2", "0 or 1"]),
     ("emu:?vwc=true", &["vwc=true", "0 or 1"]),
     ("emu:?namespaces=0", &["namespaces=0", "1 to 1024"]),
-    ("emu:?ns=0", &["ns=0", "1 to 4294967294"]),
-    ("emu:?ns=2", &["ns=2", "1 to 1 with namespaces=1"]),
-    ("emu:?ns=4294967295", &["ns=4294967295"]),
+    ("emu:?ns=0", &["ns=0", "1 to 1"]),
+    ("emu:?ns=2", &["ns=2", "1 to 1"]),
     ("emu:?ooo=x", &["ooo=x", "0 to 18446744073709551615"]),
     ("emu:?latency_us=60000001", &["latency_us=60000001", "60000000"]),
     ("emu:?bandwidth_mib=1.5", &["bandwidth_mib=1.5", "1048576"]),
@@ -91,6 +98,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("emu:a%00", &["`%00`"]),
     ("vfio:", &["``", "0000:01:00.0"]),
     ("vfio:01:00", &["`01:00`", "0000:01:00.0"]),
+    ("vfio:01:00.0?ns=4294967295", &["ns=4294967295", "1 to 4294967294"]),
     ("vfio:01:00.0?size=1G", &["vfio:", "`size`", "accepted are ns"]),
     ("ugds:ugds_drv0", &["`ugds_drv0`", "/dev/ugds_drv0"]),
     ("ugds:/dev/ugds_drv0?n=1", &["`n`", "did you mean `ns`?"]),
@@ -211,22 +219,18 @@ impl Random {
     }
 
     fn uri(&mut self) -> Uri {
-        match self.below(4) {
-            0 => Uri::Vfio {
-                address: PciAddress {
-                    domain: self.next() as u16,
-                    bus: self.next() as u8,
-                    device: self.below(32) as u8,
-                    function: self.below(8) as u8,
-                },
-                nsid: self.maybe(|r| Nsid(1 + r.below(u64::from(u32::MAX) - 1) as u32)),
-            },
-            1 => Uri::Kmod {
-                path: PathBuf::from("/").join(self.path()),
-                nsid: self.maybe(|r| Nsid(1 + r.below(100) as u32)),
-            },
-            _ => Uri::Emu(self.emu()),
-        }
+        let target = match self.below(4) {
+            0 => Target::Vfio(PciAddress {
+                domain: self.next() as u16,
+                bus: self.next() as u8,
+                device: self.below(32) as u8,
+                function: self.below(8) as u8,
+            }),
+            1 => Target::Kmod(PathBuf::from("/").join(self.path())),
+            _ => Target::Emu(self.emu()),
+        };
+        let last = target.last_nsid();
+        Uri { target, nsid: self.maybe(|r| Nsid(1 + r.below(last.0.into()) as u32)) }
     }
 
     fn emu(&mut self) -> EmuUri {
@@ -245,7 +249,6 @@ impl Random {
             dbbuf: self.below(2) == 1,
             vwc: self.below(2) == 1,
             namespaces,
-            nsid: self.maybe(|r| Nsid(1 + r.below(namespaces.into()) as u32)),
             out_of_order: self.maybe(Self::next),
             latency_us: self.below(60_000_001) as u32,
             bandwidth_mib_s: self.below((1 << 20) + 1) as u32,
