@@ -9,6 +9,8 @@ mod sqe;
 mod types;
 
 pub mod admin;
+pub mod dbbuf;
+pub mod identify;
 pub mod nvm;
 pub mod prp;
 pub mod register;
@@ -19,3 +21,4 @@ pub use cqe::Cqe;
 pub use sqe::{DataPointer, Psdt, Sqe};
 pub use status::Status;
 pub use types::{BusAddr, Cid, Count16, Csi, Lba, Nsid, PageSize, Qid};
+pub use zerocopy;
