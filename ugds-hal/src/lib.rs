@@ -1,1 +1,33 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(not(feature = "std"), no_std)]
 
+extern crate alloc;
+
+mod backend;
+mod clock;
+mod command;
+mod error;
+mod memory;
+mod order;
+mod port;
+mod stop;
+
+pub mod pcie;
+
+#[cfg(feature = "std")]
+pub mod emu;
+#[cfg(feature = "std")]
+mod event;
+
+pub use backend::{Admin, AdminError, Backend, Source, Traits};
+pub use clock::{Clock, Instant};
+pub use command::Command;
+pub use error::HalError;
+pub use memory::{Direction, Dma, DomainId, Extent, Layout, Mapping, OutOfRange, SharedMemory};
+pub use port::{Completion, Port, PortSpec, Violation};
+pub use stop::{Quarantine, Stop, Stopped};
+
+#[cfg(feature = "std")]
+pub use clock::MonotonicClock;
+#[cfg(feature = "std")]
+pub use event::Event;

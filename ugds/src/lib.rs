@@ -1,1 +1,20 @@
+#![doc = include_str!("../README.md")]
 
+mod device;
+mod engine;
+mod error;
+mod namespace;
+mod region;
+mod stats;
+pub mod uri;
+
+pub use device::{Device, DeviceInfo};
+pub use error::{Error, IoFailure, Operation};
+pub use namespace::Namespace;
+pub use region::Region;
+pub use stats::{QueueStats, Stats};
+pub use ugds_queue::Wedge;
+pub use ugds_queue::controller::{Options, Refused};
+
+pub use nvme_proto as nvme;
+pub use ugds_hal::emu;

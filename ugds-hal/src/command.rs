@@ -1,0 +1,45 @@
+//! A command that may be given to a device.
+
+use core::marker::PhantomData;
+use nvme_proto::Sqe;
+
+/// A command whose data pointer is known to be right, for as long as `'memory` lasts.
+///
+/// A device obeys whatever addresses it is handed, so a submission queue entry made from bare numbers is as
+/// dangerous as a raw pointer. This type is the proof that somebody looked: a [`Port`](crate::Port) stages nothing
+/// else. `ugds-mem` makes it from live mappings.
+///
+/// # Invariants
+///
+/// Every bus address in the entry lies in memory that the device may access in the command's direction, for the
+/// whole length that the command moves.
+#[derive(Clone, Copy, Debug)]
+pub struct Command<'memory> {
+    sqe: Sqe,
+    memory: PhantomData<&'memory ()>,
+}
+
+impl Command<'_> {
+    /// Vouches for `sqe`.
+    ///
+    /// # Safety
+    ///
+    /// - Every bus address in `sqe` (data pointer, metadata pointer, and any that the opcode takes in other words)
+    ///   is mapped for the device in the direction of the transfer, for the length that the command moves.
+    /// - Those mappings last for `'memory`, and whoever stages the command keeps them until it completed or the
+    ///   device is proved to have stopped.
+    #[allow(unsafe_code)]
+    #[inline]
+    #[must_use]
+    pub const unsafe fn new_unchecked(sqe: Sqe) -> Self {
+        // INVARIANT: promised by the caller.
+        Self { sqe, memory: PhantomData }
+    }
+
+    /// The entry, with whatever CID it was built with.
+    #[inline]
+    #[must_use]
+    pub const fn sqe(&self) -> &Sqe {
+        &self.sqe
+    }
+}

@@ -1,0 +1,263 @@
+//! Bringing a controller up. Each step consumes the one before; a step that fails leaves the controller stopped.
+
+use super::{AdminQueue, Controller, ControllerError, Facts, Options};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use core::time::Duration;
+use nvme_proto::admin::{Identify, NumberOfQueues};
+use nvme_proto::register::{Cap, Cc, CommandSets, Crto, Csts, Property, Vs};
+use nvme_proto::{PageSize, Qid, identify};
+use ugds_hal::pcie::ShadowPages;
+use ugds_hal::{AdminError, Backend, Clock, Stop, Stopped};
+use ugds_mem::{Domain, Io, MAX_TRANSFER_BYTES};
+
+impl<B: Backend> Controller<B> {
+    /// Resets and enables the controller behind `backend`, and settles with it what it can do.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError`]. The controller is stopped then; what could not be proved to have stopped is leaked.
+    pub fn bring_up(backend: Arc<B>, options: Options) -> Result<Self, ControllerError> {
+        Known::read(backend, options)?.disable()?.enable()?.settle()
+    }
+}
+
+/// A controller whose capabilities are known.
+struct Known<B> {
+    backend: Arc<B>,
+    options: Options,
+    cap: Cap,
+    version: Vs,
+    page: PageSize,
+    ready_timeout: Duration,
+}
+
+impl<B: Backend> Known<B> {
+    fn read(backend: Arc<B>, options: Options) -> Result<Self, ControllerError> {
+        let cap = Cap::from_bits(backend.property_read(Property::CAP)?);
+        if cap.is_gone() {
+            return Err(ControllerError::Gone);
+        }
+        let version = Vs::from_bits(backend.property_read(Property::VS)? as u32);
+        if !cap.command_sets().contains(CommandSets::NVM) {
+            return Err(ControllerError::NoNvmCommandSet { css: cap.css() });
+        }
+        let page = choose_page(cap)?;
+        let ready_timeout = ready_timeout(&*backend, cap, options.ready_floor)?;
+        Ok(Self { backend, options, cap, version, page, ready_timeout })
+    }
+
+    /// Stops whatever the controller was doing for the last owner.
+    fn disable(self) -> Result<Disabled<B>, ControllerError> {
+        let proof = self.backend.stop(Stop::Disable(self.ready_timeout)).map_err(gone)?;
+        Ok(Disabled { known: self, proof })
+    }
+}
+
+/// A controller that is proved to be stopped.
+struct Disabled<B> {
+    known: Known<B>,
+    proof: Stopped,
+}
+
+impl<B: Backend> Disabled<B> {
+    fn enable(self) -> Result<Enabled<B>, ControllerError> {
+        let Self { mut known, proof } = self;
+        let timeout = known.options.admin_timeout;
+        let admin =
+            AdminQueue::open(&known.backend, known.page, timeout, known.options.cid_generations)?;
+        let cc = Cc::for_page(known.page);
+        // The configuration first, then the bit that makes the controller look at it.
+        let written = known
+            .backend
+            .property_write(Property::CC, u64::from(cc.into_bits()))
+            .and_then(|()| known.backend.property_write(Property::CC, u64::from(cc.with_en(true).into_bits())));
+        if let Err(error) = written {
+            admin.close(&proof);
+            return Err(error.into());
+        }
+        drop(proof);
+        match known.wait_ready() {
+            Ok(()) => Ok(Enabled { known, admin }),
+            Err(error) => Err(roll_back(&known, admin, error)),
+        }
+    }
+}
+
+impl<B: Backend> Known<B> {
+    fn wait_ready(&mut self) -> Result<(), ControllerError> {
+        // CAP may change with CC (CRTO modes); the time that counts is that of the new one.
+        self.cap = Cap::from_bits(self.backend.property_read(Property::CAP)?);
+        if self.cap.is_gone() {
+            return Err(ControllerError::Gone);
+        }
+        self.ready_timeout = ready_timeout(&*self.backend, self.cap, self.options.ready_floor)?;
+        let clock = self.backend.clock();
+        let deadline = clock.now().after(self.ready_timeout);
+        let mut attempt = 0;
+        loop {
+            let csts = Csts::from_bits(self.backend.property_read(Property::CSTS)? as u32);
+            if csts.is_gone() {
+                return Err(ControllerError::Gone);
+            }
+            if csts.cfs() {
+                return Err(ControllerError::FatalOnEnable);
+            }
+            if csts.rdy() {
+                return Ok(());
+            }
+            if clock.now() >= deadline {
+                return Err(ControllerError::NotReady { waited: self.ready_timeout });
+            }
+            clock.relax(attempt);
+            attempt = attempt.saturating_add(1);
+        }
+    }
+}
+
+/// A controller that answers admin commands.
+struct Enabled<B: Backend> {
+    known: Known<B>,
+    admin: AdminQueue<B>,
+}
+
+impl<B: Backend> Enabled<B> {
+    fn settle(mut self) -> Result<Controller<B>, ControllerError> {
+        match self.agree() {
+            Ok((identify, facts, shadow)) => Ok(self.finish(identify, facts, shadow)),
+            Err(error) => Err(roll_back(&self.known, self.admin, error)),
+        }
+    }
+
+    fn agree(&mut self) -> Result<Agreed, ControllerError> {
+        let identify: Box<identify::Controller> = self.admin.identify(&Identify::controller())?;
+        check_entry_sizes(&identify)?;
+        let queues = self.number_of_queues()?;
+        let shadow = self.shadow_doorbells(&identify)?;
+        let facts = Facts {
+            version: self.known.version,
+            page: self.known.page,
+            max_transfer_bytes: max_transfer(&identify, self.known.cap.min_page()),
+            queues,
+            queue_entries: queue_entries(self.known.cap, self.known.options.queue_entries),
+            sgl: self.known.options.sgl && identify.sgls().align_bytes().is_some(),
+            shadow_doorbells: shadow.is_some(),
+            volatile_write_cache: identify.vwc().present(),
+        };
+        Ok((identify, facts, shadow))
+    }
+
+    fn number_of_queues(&mut self) -> Result<u16, ControllerError> {
+        let wanted = self.known.options.queues.max(1);
+        let result = self.admin.run(&Io::number_of_queues(wanted))?;
+        let granted = NumberOfQueues::from_bits(result).granted();
+        Ok(u16::try_from(granted).unwrap_or(u16::MAX).min(wanted))
+    }
+
+    fn shadow_doorbells(
+        &mut self,
+        identify: &identify::Controller,
+    ) -> Result<Option<Arc<ShadowPages>>, ControllerError> {
+        if !self.known.options.shadow_doorbells || !identify.oacs().contains(identify::Oacs::DOORBELL_BUFFER) {
+            return Ok(None);
+        }
+        let dstrd = self.known.cap.dstrd();
+        let pages = Arc::new(ShadowPages::allocate(&*self.known.backend, self.known.page, dstrd)?);
+        let Some(config) = Io::doorbell_buffer_config(&pages) else { return Ok(None) };
+        match self.admin.run(&config) {
+            Ok(_) => Ok(Some(pages)),
+            // The plain doorbells do as well.
+            Err(AdminError::Status { .. }) => Ok(None),
+            Err(other) => Err(other.into()),
+        }
+    }
+
+    fn finish(
+        self,
+        identify: Box<identify::Controller>,
+        facts: Facts,
+        shadow: Option<Arc<ShadowPages>>,
+    ) -> Controller<B> {
+        let Known { backend, options, cap, page, .. } = self.known;
+        Controller {
+            domain: Domain::new(Arc::clone(&backend), page, facts.sgl),
+            backend,
+            admin: self.admin,
+            identify,
+            cap,
+            options,
+            facts,
+            shadow,
+            free_qids: (1..=facts.queues).rev().map(Qid).collect(),
+        }
+    }
+}
+
+type Agreed = (Box<identify::Controller>, Facts, Option<Arc<ShadowPages>>);
+
+/// Stops the controller and frees its admin queue; without proof the queue is leaked.
+#[cold]
+fn roll_back<B: Backend>(known: &Known<B>, admin: AdminQueue<B>, error: ControllerError) -> ControllerError {
+    match known.backend.stop(Stop::Disable(known.ready_timeout)) {
+        Ok(proof) => admin.close(&proof),
+        Err(_) => core::mem::forget(admin),
+    }
+    error
+}
+
+fn gone(error: ugds_hal::HalError) -> ControllerError {
+    match error {
+        ugds_hal::HalError::Gone { .. } => ControllerError::Gone,
+        other => other.into(),
+    }
+}
+
+/// The smallest page that the controller takes: any memory that suits a larger one suits it too.
+fn choose_page(cap: Cap) -> Result<PageSize, ControllerError> {
+    let (min, max) = (cap.min_page(), cap.max_page());
+    if min > max {
+        return Err(ControllerError::PageSizes { min, max });
+    }
+    Ok(min)
+}
+
+/// `CAP.TO` may be 0 and is a lie on many controllers, so there is a floor.
+fn ready_timeout<B: Backend>(backend: &B, cap: Cap, floor: Duration) -> Result<Duration, ControllerError> {
+    let stated = if cap.crwms() {
+        let crto = Crto::from_bits(backend.property_read(Property::CRTO)? as u32);
+        cap.ready_timeout_with_crto_ms(crto)
+    } else {
+        cap.ready_timeout_ms()
+    };
+    Ok(Duration::from_millis(stated.into()).max(floor))
+}
+
+fn check_entry_sizes(identify: &identify::Controller) -> Result<(), ControllerError> {
+    for (queue, required, supported) in
+        [("submission", identify.sqes().min(), SQE_SHIFT), ("completion", identify.cqes().min(), CQE_SHIFT)]
+    {
+        if required > supported {
+            return Err(ControllerError::EntrySize { queue, required, supported });
+        }
+    }
+    Ok(())
+}
+
+fn max_transfer(identify: &identify::Controller, min_page: PageSize) -> u32 {
+    let stated = identify.max_transfer_bytes(min_page).unwrap_or(DEFAULT_TRANSFER_BYTES);
+    u32::try_from(stated).unwrap_or(u32::MAX).min(MAX_TRANSFER_BYTES)
+}
+
+/// The largest power of two that was asked for and that the controller takes. A queue has two entries at least, even
+/// where `MQES` says one.
+fn queue_entries(cap: Cap, wanted: u16) -> u16 {
+    let most = cap.max_queue_entries().min(wanted.into()).min(MAX_ENTRIES).max(2);
+    1 << most.ilog2()
+}
+
+const SQE_SHIFT: u8 = 6;
+const CQE_SHIFT: u8 = 4;
+/// For controllers that set no limit: large enough for full speed, small enough for any of them.
+const DEFAULT_TRANSFER_BYTES: u64 = 128 << 10;
+/// One slot less than entries, and the slot's index has twelve bits.
+const MAX_ENTRIES: u32 = crate::MAX_SLOTS as u32 + 1;

@@ -1,0 +1,51 @@
+//! I/O queues of a controller.
+
+use super::{Controller, ControllerError};
+use crate::QueuePair;
+use ugds_hal::{Backend, Completion, PortSpec, Quarantine};
+
+impl<B: Backend> Controller<B> {
+    /// Opens the next I/O queue pair, for polling.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError::NoQueueLeft`] when all that were granted are open; the backend's.
+    pub fn open_queue(&mut self) -> Result<QueuePair<B::Port>, ControllerError> {
+        let Some(&qid) = self.free_qids.last() else {
+            return Err(ControllerError::NoQueueLeft { granted: self.facts.queues });
+        };
+        let spec = PortSpec {
+            qid,
+            entries: self.facts.queue_entries,
+            page: self.facts.page,
+            completion: Completion::Poll,
+            shadow: self.shadow.clone(),
+        };
+        let port = self.backend.open_port(&spec, Some(&mut self.admin))?;
+        self.free_qids.pop();
+        Ok(QueuePair::new(port, qid, self.backend.traits().domain, self.options.cid_generations))
+    }
+
+    /// Closes an I/O queue pair with nothing outstanding. Its identifier is used again.
+    ///
+    /// # Errors
+    ///
+    /// What is left of the queue: the pair unchanged while commands are outstanding, its port in quarantine when the
+    /// controller did not confirm.
+    pub fn close_queue(&mut self, pair: QueuePair<B::Port>) -> Result<(), NotClosed<B>> {
+        let qid = pair.qid();
+        let port = pair.into_port().map_err(NotClosed::Outstanding)?;
+        self.backend.close_port(port, Some(&mut self.admin)).map_err(NotClosed::Unconfirmed)?;
+        self.free_qids.push(qid);
+        Ok(())
+    }
+}
+
+/// A queue that could not be closed.
+#[derive(Debug)]
+pub enum NotClosed<B: Backend> {
+    /// Commands are outstanding.
+    Outstanding(QueuePair<B::Port>),
+    /// The controller did not confirm the deletion.
+    Unconfirmed(Quarantine<B::Port>),
+}

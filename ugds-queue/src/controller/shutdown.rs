@@ -1,0 +1,106 @@
+//! Shutting a controller down in order.
+
+use super::{Controller, ControllerError};
+use crate::QueuePair;
+use alloc::vec::Vec;
+use core::time::Duration;
+use nvme_proto::register::{Cc, Csts, Property, ShutdownNotification, ShutdownStatus};
+use ugds_hal::{Backend, Clock, HalError, Stop, Stopped};
+
+impl<B: Backend> Controller<B> {
+    /// Closes the queues, lets the controller write back its cache (`CC.SHN`), disables it, and frees everything.
+    ///
+    /// Queues with commands outstanding are not deleted first: the stop of the controller, once proved, ends those
+    /// commands and frees their memory.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError`] when the controller did not finish its shutdown, and it was disabled all the same; or when
+    /// it can't be proved to have stopped, and then everything it may still write to is leaked.
+    pub fn shut_down(mut self, queues: Vec<QueuePair<B::Port>>) -> Result<(), ControllerError> {
+        let left = self.close_idle(queues);
+        let finished = self.notify();
+        let proof = match self.backend.stop(Stop::Disable(self.stop_timeout())) {
+            Ok(proof) => proof,
+            Err(error) => {
+                self.leak(left);
+                return Err(match error {
+                    HalError::Gone { .. } => ControllerError::Gone,
+                    other => other.into(),
+                });
+            }
+        };
+        self.reclaim(left, &proof);
+        finished
+    }
+
+    /// Deletes the queues that have nothing outstanding, and returns the others.
+    fn close_idle(&mut self, queues: Vec<QueuePair<B::Port>>) -> Vec<Left<B>> {
+        let close = |queue| match self.close_queue(queue) {
+            Ok(()) => None,
+            Err(left) => Some(left),
+        };
+        queues.into_iter().filter_map(close).collect()
+    }
+
+    /// Announces the shutdown and waits until the controller has done what it needs.
+    fn notify(&self) -> Result<(), ControllerError> {
+        let cc = Cc::from_bits(self.backend.property_read(Property::CC)? as u32);
+        let announced = cc.with_shn(ShutdownNotification::NORMAL).into_bits();
+        self.backend.property_write(Property::CC, announced.into())?;
+        let clock = self.backend.clock();
+        let limit = self.shutdown_timeout();
+        let deadline = clock.now().after(limit);
+        let mut attempt = 0;
+        loop {
+            let csts = Csts::from_bits(self.backend.property_read(Property::CSTS)? as u32);
+            if csts.is_gone() {
+                return Err(ControllerError::Gone);
+            }
+            if csts.shst() == ShutdownStatus::COMPLETE {
+                return Ok(());
+            }
+            if csts.cfs() || clock.now() >= deadline {
+                return Err(ControllerError::NotShutDown { waited: limit });
+            }
+            clock.relax(attempt);
+            attempt = attempt.saturating_add(1);
+        }
+    }
+
+    fn reclaim(self, left: Vec<Left<B>>, proof: &Stopped) {
+        for queue in left {
+            let port = match queue {
+                Left::Outstanding(pair) => pair.abandon(proof).ok(),
+                Left::Unconfirmed(quarantine) => quarantine.release(proof).ok(),
+            };
+            if let Some(port) = port {
+                // Without an admin queue to ask, closing can't fail: the stop is the confirmation.
+                let _ = self.backend.close_port(port, None);
+            }
+        }
+        self.admin.close(proof);
+        if let Some(shadow) = &self.shadow {
+            shadow.release(proof);
+        }
+    }
+
+    /// Leaves everything to a controller that may still use it.
+    #[cold]
+    fn leak(self, left: Vec<Left<B>>) {
+        core::mem::forget(left);
+        core::mem::forget(self.admin);
+    }
+
+    /// RTD3E is in microseconds. Controllers that leave it 0 get five seconds, and none gets more than a minute.
+    fn shutdown_timeout(&self) -> Duration {
+        let stated = Duration::from_micros(self.identify.rtd3e_us.get().into());
+        stated.clamp(Duration::from_secs(5), Duration::from_secs(60))
+    }
+
+    fn stop_timeout(&self) -> Duration {
+        Duration::from_millis(self.cap.ready_timeout_ms().into()).max(self.options.ready_floor)
+    }
+}
+
+type Left<B> = super::queues::NotClosed<B>;

@@ -1,0 +1,308 @@
+//! An opened device.
+
+use crate::engine::{Core, Found, Request};
+use crate::error::Error;
+use crate::namespace::Namespace;
+use crate::region::Region;
+use crate::stats::Stats;
+use crate::uri::{Target, Uri};
+use nvme_proto::{Nsid, identify};
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+use ugds_hal::emu::Emu;
+use ugds_mem::{Mapped, Memory};
+use ugds_queue::controller::{Options, Refused};
+use ugds_queue::{Busy, Wedge};
+
+/// An NVMe controller that this process drives. Clones are the same device.
+///
+/// The controller is shut down in order when the device, and every namespace and region of it, is dropped.
+///
+/// # Examples
+///
+/// ```
+/// use ugds::{Device, nvme::Lba};
+///
+/// let device = Device::open("emu:?size=16M&lba=4096")?;
+/// let namespace = device.namespace()?;
+/// let region = device.alloc(8192)?;
+/// region.copy_in(0, b"over the bus and back")?;
+/// namespace.write(&region, 0..4096, Lba(7))?;
+/// namespace.read(&region, 4096..8192, Lba(7))?;
+///
+/// let mut back = [0; 21];
+/// region.copy_out(4096, &mut back)?;
+/// assert_eq!(&back, b"over the bus and back");
+/// # Ok::<(), ugds::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Device {
+    inner: Arc<Inner>,
+    namespaces: Arc<[Namespace]>,
+    chosen: Option<Nsid>,
+}
+
+/// The device itself, which everything made from it keeps open.
+pub(crate) struct Inner {
+    core: AnyCore,
+    info: DeviceInfo,
+    identify: Box<identify::Controller>,
+    refused: Vec<Refused>,
+}
+
+/// The backends of this build.
+enum AnyCore {
+    Emu(Core<Emu>),
+}
+
+/// Calls a method of the core, whatever its backend.
+macro_rules! with_core {
+    ($core:expr, $name:ident => $call:expr) => {
+        match $core {
+            AnyCore::Emu($name) => $call,
+        }
+    };
+}
+
+/// What a device is and how it is driven.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DeviceInfo {
+    /// The way that data takes, and why not a better one.
+    pub path: String,
+    /// The version of the NVMe specification that the controller reports.
+    pub version: String,
+    /// The controller's page in bytes.
+    pub page_bytes: u64,
+    /// The most bytes of one command.
+    pub max_transfer_bytes: u32,
+    /// Open I/O queues.
+    pub queues: u16,
+    /// Entries of each.
+    pub queue_entries: u16,
+    /// Whether contiguous memory is told by SGL descriptors.
+    pub sgl: bool,
+    /// Whether shadow doorbells are in use.
+    pub shadow_doorbells: bool,
+    /// Whether the controller has a volatile write cache.
+    pub volatile_write_cache: bool,
+}
+
+impl Device {
+    /// Opens the device that `uri` names.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Uri`] for a wrong name, else what went wrong on the way. A controller that can't be brought up is
+    /// left stopped.
+    pub fn open(uri: &str) -> Result<Self, Error> {
+        let uri = Uri::parse(uri)?;
+        let mut options = Options::default();
+        let (emu, chosen) = match uri.target() {
+            Target::Emu(emu) => {
+                options.queues = emu.queues();
+                (Emu::new(emu.to_config()?)?, uri.nsid())
+            }
+            Target::Vfio(_) => return Err(Error::Backend { scheme: "vfio" }),
+            Target::Kmod(_) => return Err(Error::Backend { scheme: "ugds" }),
+        };
+        Self::with_emu(emu, options, chosen)
+    }
+
+    /// Opens an emulated controller that the caller made, to keep a hold on what the controller sees.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn with_emu(
+        emu: Emu,
+        options: Options,
+        chosen: Option<Nsid>,
+    ) -> Result<Self, Error> {
+        let (core, found) = Core::open(Arc::new(emu), options, IO_TIMEOUT)?;
+        Self::assemble(AnyCore::Emu(core), found, chosen)
+    }
+
+    fn assemble(
+        core: AnyCore,
+        found: Found,
+        chosen: Option<Nsid>,
+    ) -> Result<Self, Error> {
+        let info = DeviceInfo {
+            path: found.path,
+            version: found.facts.version.to_string(),
+            page_bytes: found.facts.page.bytes(),
+            max_transfer_bytes: found.facts.max_transfer_bytes,
+            queues: found.facts.queues,
+            queue_entries: found.facts.queue_entries,
+            sgl: found.facts.sgl,
+            shadow_doorbells: found.facts.shadow_doorbells,
+            volatile_write_cache: found.facts.volatile_write_cache,
+        };
+        let inner =
+            Arc::new(Inner { core, info, identify: found.identify, refused: found.refused });
+        let namespaces = found
+            .namespaces
+            .into_iter()
+            .map(|described| Namespace::new(Arc::clone(&inner), described))
+            .collect::<Result<_, _>>()?;
+        let device = Self { inner, namespaces, chosen };
+        if chosen.is_some() {
+            device.namespace()?;
+        }
+        Ok(device)
+    }
+
+    /// The namespaces that can be used, in order of their identifiers.
+    #[must_use]
+    pub fn namespaces(&self) -> &[Namespace] {
+        &self.namespaces
+    }
+
+    /// The active namespaces that can't be used, and why.
+    #[must_use]
+    pub fn refused(&self) -> &[Refused] {
+        &self.inner.refused
+    }
+
+    /// The namespace that the URI chose by `ns=`, else the first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoNamespace`], which names those there are.
+    pub fn namespace(&self) -> Result<&Namespace, Error> {
+        let found = match self.chosen {
+            Some(nsid) => self.namespaces.iter().find(|namespace| namespace.nsid() == nsid),
+            None => self.namespaces.first(),
+        };
+        found.ok_or_else(|| Error::NoNamespace {
+            wanted: self.chosen.map_or_else(|| "at all".into(), |nsid| nsid.to_string()),
+            usable: self.usable(),
+        })
+    }
+
+    fn usable(&self) -> String {
+        let usable = self.namespaces.iter().map(|namespace| namespace.nsid().to_string());
+        let refused =
+            self.inner.refused.iter().map(|refused| format!("not {}: {}", refused.nsid, refused.reason));
+        let all: Vec<String> = usable.chain(refused).collect();
+        if all.is_empty() { "none".into() } else { all.join(", ") }
+    }
+
+    /// The controller's Identify data.
+    #[must_use]
+    pub fn identify(&self) -> &identify::Controller {
+        &self.inner.identify
+    }
+
+    /// What the device is and how it is driven.
+    #[must_use]
+    pub fn info(&self) -> &DeviceInfo {
+        &self.inner.info
+    }
+
+    /// Allocates zeroed host memory that the device reaches.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`].
+    pub fn alloc(&self, len_bytes: usize) -> Result<Region, Error> {
+        self.attach(&ugds_mem::host::allocate(len_bytes)?)
+    }
+
+    /// Registers memory of the caller.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`]: it must start at a multiple of four bytes, and its pages must suit the controller's.
+    ///
+    /// # Safety
+    ///
+    /// The `len_bytes` bytes at `ptr` stay allocated until the returned region and all clones of it are gone and
+    /// [`Region::release`] has succeeded or the device is closed; until then the device may write there at any time
+    /// that a read into the region is under way, so nothing may hold a reference to those bytes meanwhile.
+    #[allow(unsafe_code)]
+    pub unsafe fn register(&self, ptr: NonNull<u8>, len_bytes: usize) -> Result<Region, Error> {
+        // SAFETY: the caller's promise is the same.
+        let memory = unsafe { Memory::foreign(ptr, len_bytes) };
+        self.attach(&ugds_mem::Region::new(memory)?)
+    }
+
+    /// Makes a region of another device usable with this one, too.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`].
+    pub fn share(&self, region: &Region) -> Result<Region, Error> {
+        self.attach(region.memory())
+    }
+
+    fn attach(&self, region: &ugds_mem::Region) -> Result<Region, Error> {
+        let mapped = with_core!(&self.inner.core, core => core.attach(region))?;
+        Ok(Region::new(region.clone(), mapped, Arc::clone(&self.inner)))
+    }
+
+    /// The counters of all queues.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        with_core!(&self.inner.core, core => core.stats())
+    }
+
+    /// Why the device can't be used any more, if so.
+    #[must_use]
+    pub fn wedged(&self) -> Option<Wedge> {
+        with_core!(&self.inner.core, core => core.wedged())
+    }
+
+    /// Shuts the controller down in order. Everything made from the device answers [`Error::Closed`] afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Outstanding`] while requests are under way, and nothing changed. [`Error::Controller`] when the
+    /// controller did not stop: what it may still write to stays reserved.
+    pub fn close(self) -> Result<(), Error> {
+        self.inner.close()
+    }
+}
+
+impl Inner {
+    pub(crate) fn run(&self, request: &Request<'_>) -> Result<(), Error> {
+        with_core!(&self.core, core => request.run(core))
+    }
+
+    pub(crate) fn flush(&self, nsid: Nsid) -> Result<(), Error> {
+        with_core!(&self.core, core => crate::engine::flush(core, nsid))
+    }
+
+    pub(crate) fn detach(&self, mapped: &Mapped) -> Result<(), Busy> {
+        with_core!(&self.core, core => core.detach(mapped))
+    }
+
+    fn close(&self) -> Result<(), Error> {
+        with_core!(&self.core, core => {
+            let outstanding = core.outstanding();
+            if outstanding != 0 && core.wedged().is_none() {
+                return Err(Error::Outstanding { outstanding });
+            }
+            core.close()
+        })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // There is nobody to tell. What the controller may still write to has been leaked by then.
+        let _ = with_core!(&self.core, core => core.close());
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device").field("info", &self.inner.info).finish_non_exhaustive()
+    }
+}
+
+/// How long an I/O command may take: what the Linux driver gives it.
+const IO_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,0 +1,39 @@
+//! Making written data durable.
+
+use super::channel::{Claim, Refused};
+use super::core::Core;
+use super::request::wait;
+use crate::Error;
+use crate::error::{IoFailure, Operation};
+use nvme_proto::{Lba, Nsid};
+use ugds_hal::{Backend, Clock};
+use ugds_mem::Io;
+
+/// Flushes a namespace. The command covers everything completed before, whatever queue it went through.
+pub(crate) fn flush<B: Backend>(core: &Core<B>, nsid: Nsid) -> Result<(), Error> {
+    let queue = core.place();
+    let claim = submit(core, queue, &Io::flush(nsid))?;
+    let status = wait(core, queue, claim)?;
+    if status.is_success() {
+        return Ok(());
+    }
+    let operation = Operation::Flush;
+    Err(Error::Io(IoFailure { operation, nsid, lba: Lba(0), len_bytes: 0, done_bytes: 0, status }))
+}
+
+fn submit<B: Backend>(core: &Core<B>, queue: usize, io: &Io<'_>) -> Result<Claim, Error> {
+    let channel = core.channel(queue);
+    let mut attempt = 0;
+    loop {
+        match channel.burst().stage(io) {
+            Ok(claim) => return Ok(claim),
+            Err(Refused::Closed) => return Err(Error::Closed),
+            Err(Refused::Submit(error)) => return Err(error.into()),
+            Err(Refused::Full) => {
+                channel.look()?;
+                core.clock().relax(attempt);
+                attempt += 1;
+            }
+        }
+    }
+}

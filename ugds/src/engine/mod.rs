@@ -1,0 +1,11 @@
+//! The corridor of a request: split, place, submit, reap.
+
+mod cell;
+mod channel;
+mod core;
+mod flush;
+mod request;
+
+pub(crate) use self::core::{Core, Found};
+pub(crate) use flush::flush;
+pub(crate) use request::{Direction, Request};

@@ -1,0 +1,152 @@
+//! What a caller of the facade can be told.
+
+use crate::uri::UriError;
+use nvme_proto::{Lba, Nsid, Status};
+use std::fmt;
+use ugds_hal::emu;
+use ugds_mem::MemError;
+use ugds_queue::controller::ControllerError;
+use ugds_queue::{Busy, SubmitError, Wedge};
+
+/// An error of a device, a namespace or a region.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device's name is wrong.
+    #[error(transparent)]
+    Uri(#[from] UriError),
+    /// The backend is not part of this build.
+    #[error("{scheme}: devices are not built into this version; emu: devices are")]
+    Backend {
+        /// The URI's scheme.
+        scheme: &'static str,
+    },
+    /// The emulated controller could not be made.
+    #[error(transparent)]
+    Emu(#[from] emu::EmuError),
+    /// The controller failed to start, to answer an admin command, or to stop.
+    #[error(transparent)]
+    Controller(#[from] ControllerError),
+    /// The controller granted no I/O queue.
+    #[error("the controller granted no I/O queue")]
+    NoQueues,
+    /// There is no such namespace, or none that can be used.
+    #[error("there is no usable namespace {wanted}; usable are: {usable}")]
+    NoNamespace {
+        /// What was asked for.
+        wanted: String,
+        /// What there is, or why there is none.
+        usable: String,
+    },
+    /// A namespace's limits contradict each other.
+    #[error(transparent)]
+    Limits(#[from] ugds_sched::LimitsError),
+    /// Memory can't be had, mapped, or used that way.
+    #[error(transparent)]
+    Memory(#[from] MemError),
+    /// The memory is in use.
+    #[error(transparent)]
+    Busy(#[from] Busy),
+    /// The device still has work.
+    #[error("{outstanding} commands are outstanding")]
+    Outstanding {
+        /// How many.
+        outstanding: u32,
+    },
+    /// A length or an offset does not fit the namespace's blocks.
+    #[error("{what} {value} is not a multiple of {multiple} bytes")]
+    Alignment {
+        /// Which value.
+        what: &'static str,
+        /// The value in bytes.
+        value: u64,
+        /// What it must be a multiple of.
+        multiple: u64,
+    },
+    /// The blocks do not lie within the namespace.
+    #[error("{blocks} blocks from LBA {lba} on do not lie within namespace {nsid} of {capacity} blocks")]
+    BlockRange {
+        /// The namespace.
+        nsid: Nsid,
+        /// The first block.
+        lba: Lba,
+        /// How many.
+        blocks: u64,
+        /// How many there are.
+        capacity: u64,
+    },
+    /// The range of bytes is none.
+    #[error("bytes {start}..{end} are no range of a region of {region_bytes} bytes")]
+    ByteRange {
+        /// Its start.
+        start: usize,
+        /// Its end.
+        end: usize,
+        /// The region's length.
+        region_bytes: usize,
+    },
+    /// The region was registered with another device.
+    #[error("the region belongs to another device")]
+    ForeignRegion,
+    /// The device answered with an error.
+    #[error(transparent)]
+    Io(#[from] IoFailure),
+    /// The device can't be used any more.
+    #[error("the device can't be used any more: {0}")]
+    Wedged(#[from] Wedge),
+    /// A command could not be submitted.
+    #[error(transparent)]
+    Submit(SubmitError),
+    /// The device was closed.
+    #[error("the device was closed")]
+    Closed,
+}
+
+impl From<SubmitError> for Error {
+    fn from(error: SubmitError) -> Self {
+        match error {
+            SubmitError::Wedged(wedge) => Self::Wedged(wedge),
+            other => Self::Submit(other),
+        }
+    }
+}
+
+/// What a command was to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Operation {
+    /// Move data to memory.
+    Read,
+    /// Move data to the namespace.
+    Write,
+    /// Make written data durable.
+    Flush,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Flush => "flush",
+        })
+    }
+}
+
+/// A command that the device failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{operation} of {len_bytes} bytes at LBA {lba} of namespace {nsid} failed after {done_bytes} bytes: {status}")]
+pub struct IoFailure {
+    /// What it was to do.
+    pub operation: Operation,
+    /// The namespace.
+    pub nsid: Nsid,
+    /// Its first block.
+    pub lba: Lba,
+    /// Its length.
+    pub len_bytes: u32,
+    /// The bytes of the request before this command, all of them done.
+    pub done_bytes: u64,
+    /// The device's answer.
+    pub status: Status,
+}

@@ -1,0 +1,148 @@
+//! A namespace of an opened device.
+
+use crate::device::Inner;
+use crate::engine::{Direction, Request};
+use crate::error::Error;
+use crate::region::Region;
+use nvme_proto::{Lba, Nsid, identify};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use ugds_sched::Limits;
+
+/// A namespace: blocks that are read and written. Clones are the same namespace, and it can be used from many
+/// threads at once.
+#[derive(Clone)]
+pub struct Namespace {
+    device: Arc<Inner>,
+    found: Arc<Found>,
+}
+
+struct Found {
+    described: ugds_queue::controller::Namespace,
+    limits: Limits,
+}
+
+impl Namespace {
+    pub(crate) fn new(
+        device: Arc<Inner>,
+        described: ugds_queue::controller::Namespace,
+    ) -> Result<Self, Error> {
+        let limits = Limits::new(described.format().block_shift(), described.max_transfer_bytes())?
+            .with_boundary(described.boundary_blocks());
+        Ok(Self { device, found: Arc::new(Found { described, limits }) })
+    }
+
+    /// Its identifier.
+    #[must_use]
+    pub fn nsid(&self) -> Nsid {
+        self.found.described.nsid()
+    }
+
+    /// Its size in blocks (NSZE).
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.found.described.blocks()
+    }
+
+    /// The size of a block in bytes.
+    #[must_use]
+    pub fn lba_bytes(&self) -> u32 {
+        1 << self.found.limits.block_shift()
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub fn len_bytes(&self) -> u64 {
+        self.blocks() << self.found.limits.block_shift()
+    }
+
+    /// Its Identify data.
+    #[must_use]
+    pub fn identify(&self) -> &identify::Namespace {
+        self.found.described.identify()
+    }
+
+    /// Reads blocks from `lba` on into the bytes `range` of `region`, and returns when all are there.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Alignment`] when the range's length is no multiple of a block, or its start none of four bytes;
+    /// - [`Error::ByteRange`], [`Error::BlockRange`], [`Error::ForeignRegion`];
+    /// - [`Error::Io`] with the device's status and how much was done before the command that failed; nothing is
+    ///   said about the bytes after that;
+    /// - [`Error::Wedged`] or [`Error::Closed`].
+    #[inline]
+    pub fn read(&self, region: &Region, range: Range<usize>, lba: Lba) -> Result<(), Error> {
+        self.run(region, range, lba, Direction::Read)
+    }
+
+    /// Writes the bytes `range` of `region` to the blocks from `lba` on, and returns when the device has taken
+    /// them. They are durable after a [`flush`](Self::flush).
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    #[inline]
+    pub fn write(&self, region: &Region, range: Range<usize>, lba: Lba) -> Result<(), Error> {
+        self.run(region, range, lba, Direction::Write)
+    }
+
+    /// Makes everything written durable that was written before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`], [`Error::Wedged`] or [`Error::Closed`].
+    pub fn flush(&self) -> Result<(), Error> {
+        self.device.flush(self.nsid())
+    }
+
+    #[inline]
+    fn run(&self, region: &Region, range: Range<usize>, lba: Lba, direction: Direction) -> Result<(), Error> {
+        self.check(region, &range, lba)?;
+        self.device.run(&Request {
+            namespace: &self.found.described,
+            limits: &self.found.limits,
+            mapped: region.mapped(),
+            offset: range.start as u64,
+            len_bytes: (range.end - range.start) as u64,
+            lba,
+            direction,
+        })
+    }
+
+    #[inline]
+    fn check(&self, region: &Region, range: &Range<usize>, lba: Lba) -> Result<(), Error> {
+        if range.start > range.end || range.end > region.len_bytes() {
+            let (start, end) = (range.start, range.end);
+            return Err(Error::ByteRange { start, end, region_bytes: region.len_bytes() });
+        }
+        let len = (range.end - range.start) as u64;
+        let shift = self.found.limits.block_shift();
+        let multiple = 1u64 << shift;
+        if len & (multiple - 1) != 0 {
+            return Err(Error::Alignment { what: "length", value: len, multiple });
+        }
+        if range.start & 3 != 0 {
+            return Err(Error::Alignment { what: "offset in the region", value: range.start as u64, multiple: 4 });
+        }
+        let (blocks, capacity) = (len >> shift, self.blocks());
+        if lba.0 > capacity || blocks > capacity - lba.0 {
+            return Err(Error::BlockRange { nsid: self.nsid(), lba, blocks, capacity });
+        }
+        if !region.is_of(&self.device) {
+            return Err(Error::ForeignRegion);
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Namespace")
+            .field("nsid", &self.nsid())
+            .field("blocks", &self.blocks())
+            .field("lba_bytes", &self.lba_bytes())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,123 @@
+//! Memory of an opened device.
+
+use crate::device::Inner;
+use crate::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use ugds_mem::{Mapped, Token};
+
+/// Memory that data moves to and from. Clones are the same region.
+///
+/// The bytes are reached by copying only: while the device writes, no reference to them could be sound.
+#[derive(Clone)]
+pub struct Region {
+    inner: Arc<Registered>,
+}
+
+/// One region at one device. Dropping it takes the mapping from the device's queues.
+struct Registered {
+    memory: ugds_mem::Region,
+    mapped: Arc<Mapped>,
+    device: Arc<Inner>,
+}
+
+impl Region {
+    pub(crate) fn new(memory: ugds_mem::Region, mapped: Arc<Mapped>, device: Arc<Inner>) -> Self {
+        Self { inner: Arc::new(Registered { memory, mapped, device }) }
+    }
+
+    /// The length in bytes.
+    #[inline]
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        self.inner.memory.len_bytes()
+    }
+
+    /// The registration's identity, which is never used again.
+    #[must_use]
+    pub fn token(&self) -> Token {
+        self.inner.memory.token()
+    }
+
+    /// The way that data takes to this memory, and why not a better one.
+    #[must_use]
+    pub fn path(&self) -> &'static str {
+        if self.inner.mapped.uses_sgl() {
+            "direct: host memory, one SGL descriptor per command"
+        } else {
+            "direct: host memory, prebuilt PRP lists"
+        }
+    }
+
+    /// Copies bytes at `offset` out to `to`.
+    ///
+    /// Bytes that the device writes at the same time come out as before or after, in any mixture.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`] when they do not lie within the region.
+    pub fn copy_out(&self, offset: usize, to: &mut [u8]) -> Result<(), Error> {
+        Ok(self.inner.memory.copy_out(offset, to)?)
+    }
+
+    /// Copies `from` in at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`] when it does not fit into the region.
+    pub fn copy_in(&self, offset: usize, from: &[u8]) -> Result<(), Error> {
+        Ok(self.inner.memory.copy_in(offset, from)?)
+    }
+
+    /// Takes the region from the device, so that its memory may be freed.
+    ///
+    /// # Errors
+    ///
+    /// The region and [`Error::Busy`] while a command that moves it is outstanding or another clone exists.
+    pub fn release(self) -> Result<(), (Self, Error)> {
+        let mut registered = match Arc::try_unwrap(self.inner) {
+            Ok(registered) => registered,
+            Err(inner) => return Err((Self { inner }, Error::Busy(ugds_queue::Busy))),
+        };
+        match registered.detach() {
+            Ok(()) => Ok(()),
+            Err(busy) => Err((Self { inner: Arc::new(registered) }, busy.into())),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn mapped(&self) -> &Arc<Mapped> {
+        &self.inner.mapped
+    }
+
+    #[inline]
+    pub(crate) fn is_of(&self, device: &Arc<Inner>) -> bool {
+        Arc::ptr_eq(&self.inner.device, device)
+    }
+
+    pub(crate) fn memory(&self) -> &ugds_mem::Region {
+        &self.inner.memory
+    }
+}
+
+impl Registered {
+    fn detach(&mut self) -> Result<(), ugds_queue::Busy> {
+        self.device.detach(&self.mapped)
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // Where a command is outstanding, the queue keeps the mapping, and the mapping keeps the memory.
+        let _ = self.detach();
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Region")
+            .field("len_bytes", &self.len_bytes())
+            .field("token", &self.token())
+            .finish_non_exhaustive()
+    }
+}
