@@ -10,7 +10,9 @@ mod types;
 
 pub mod admin;
 pub mod dbbuf;
+pub mod event;
 pub mod identify;
+pub mod log;
 pub mod nvm;
 pub mod prp;
 pub mod register;
