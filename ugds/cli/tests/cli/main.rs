@@ -1,0 +1,7 @@
+//! The program as people meet it: words in, text, files and an exit status out.
+
+mod bench;
+mod copy;
+mod demo;
+mod place;
+mod program;

@@ -1,0 +1,92 @@
+//! What all commands have in common: help, versions, mistakes, and readers that go away.
+
+use std::process::{Command, Stdio};
+
+use crate::place::{Place, bytes};
+use serde_json::Value;
+
+#[test]
+fn help_suffices() {
+    let place = Place::new();
+    let help = place.ok(&["--help"]);
+    for part in ["demo", "identify", "copy", "bench", "emu:[FILE]", "size=1G", "Examples:", "Exit status:"] {
+        assert!(help.contains(part), "no {part:?} in {help}");
+    }
+    for command in ["demo", "identify", "copy", "bench"] {
+        let help = place.ok(&[command, "--help"]);
+        assert!(help.contains("Examples:") && help.contains("Exit status:"), "{help}");
+        assert!(!help.contains("corrupt"), "{help}");
+    }
+    assert!(place.ok(&["--version"]).starts_with(concat!("ugds ", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn mistakes_have_status_2() {
+    let place = Place::new();
+    for (words, part) in [
+        (&[][..], "a command is missing"),
+        (&["dmeo"], "dmeo"),
+        (&["identify", "emu:?sise=1G"], "did you mean `size`?"),
+        (&["identify"], "<URI>"),
+        (&["demo", "--nothing"], "--nothing"),
+    ] {
+        let ran = place.ugds(words);
+        assert_eq!(ran.status, 2, "{words:?}");
+        assert!(
+            ran.stderr.starts_with("ugds: error: ") && ran.stderr.contains(part),
+            "{words:?}: {}",
+            ran.stderr
+        );
+        assert_eq!(ran.stdout, "");
+    }
+}
+
+#[test]
+fn identify_tells_text_and_json() {
+    let place = Place::new();
+    let uri = "emu:?size=2M&lba=512&namespaces=2&queues=3&mqes=63";
+    let text = place.ok(&["identify", uri]);
+    assert!(text.contains("namespace 1\n") && text.contains("namespace 2\n"), "{text}");
+    assert!(text.contains("2MiB (4096 blocks of 512 bytes)"), "{text}");
+    let report: Value = serde_json::from_str(&place.ok(&["identify", uri, "--json"])).unwrap();
+    assert_eq!(report["queues"], 3);
+    assert_eq!(report["queue_entries"], 64);
+    assert_eq!(report["namespaces"][1]["nsid"], 2);
+    assert_eq!(report["namespaces"][1]["blocks"], 4096);
+    assert_eq!(report["refused"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn devices_that_cannot_be_opened_say_why() {
+    let place = Place::new();
+    place.write("odd.img", &[0; 1000]);
+    for (uri, part) in [
+        ("vfio:01:00.0", "not built into this version"),
+        ("ugds:/dev/ugds_drv0", "not built into this version"),
+        ("emu:odd.img", "1000 bytes"),
+        ("emu:no/disk.img", "No such file"),
+    ] {
+        let ran = place.ugds(&["identify", uri]);
+        assert_eq!(ran.status, 1, "{uri}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("ugds: error: cannot open"), "{}", ran.stderr);
+        assert!(ran.stderr.contains(part), "{uri}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let place = Place::new();
+    place.write("data", &bytes(100));
+    for words in [&["--help"][..], &["--version"], &["identify", "emu:?size=1M"], &["demo", "--file", "data"]]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ugds"));
+        let command = command.args(words).current_dir(place.path("")).env("TMPDIR", place.path(""));
+        let output =
+            command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{words:?}");
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        assert_eq!(place.names(), ["data"]);
+    }
+}
