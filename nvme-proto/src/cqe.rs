@@ -24,6 +24,8 @@ pub struct Cqe {
 }
 
 static_assertions::const_assert_eq!(size_of::<Cqe>(), 16);
+static_assertions::const_assert_eq!(core::mem::offset_of!(Cqe, sqhd), 8);
+static_assertions::const_assert_eq!(core::mem::offset_of!(Cqe, status), 14);
 
 impl Cqe {
     /// The phase tag, which inverts at each pass over the queue and starts with 1.

@@ -42,6 +42,9 @@ pub struct Sqe {
 }
 
 static_assertions::const_assert_eq!(size_of::<Sqe>(), 64);
+static_assertions::const_assert_eq!(core::mem::offset_of!(Sqe, mptr), 16);
+static_assertions::const_assert_eq!(core::mem::offset_of!(Sqe, dptr), 24);
+static_assertions::const_assert_eq!(core::mem::offset_of!(Sqe, cdw10), 40);
 
 impl Sqe {
     /// A command with `opcode` for `nsid` and zeroes elsewhere.
@@ -79,6 +82,14 @@ impl Sqe {
     pub fn with_data_pointer(mut self, pointer: DataPointer) -> Self {
         self.flags = (self.flags & !PSDT_MASK) | ((pointer.kind as u8) << PSDT_SHIFT);
         self.dptr = [U64::new(pointer.words[0]), U64::new(pointer.words[1])];
+        self
+    }
+
+    /// This command with its metadata at `addr` (MPTR).
+    #[inline]
+    #[must_use]
+    pub fn with_metadata_pointer(mut self, addr: BusAddr) -> Self {
+        self.mptr = U64::new(addr.0);
         self
     }
 

@@ -45,6 +45,7 @@ pub struct ControllerList {
 }
 
 static_assertions::const_assert_eq!(size_of::<ControllerList>(), 4096);
+static_assertions::const_assert_eq!(core::mem::offset_of!(ControllerList, entries), 2);
 
 impl ControllerList {
     /// The list of the one controller `cntlid`.

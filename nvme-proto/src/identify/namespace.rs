@@ -227,6 +227,7 @@ pub struct LbaFormat {
 }
 
 const_assert_eq!(size_of::<LbaFormat>(), 4);
+const_assert_eq!(core::mem::offset_of!(LbaFormat, lbads), 2);
 
 impl LbaFormat {
     /// The size of a block in bytes. `None` unless LBADS is 9 to 31.

@@ -17,6 +17,7 @@ pub struct AnaHeader {
 }
 
 static_assertions::const_assert_eq!(size_of::<AnaHeader>(), 16);
+static_assertions::const_assert_eq!(core::mem::offset_of!(AnaHeader, nagd), 8);
 
 /// The fixed part of a group, 32 bytes; its namespaces follow, 4 bytes each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -35,6 +36,7 @@ pub struct AnaGroup {
 }
 
 static_assertions::const_assert_eq!(size_of::<AnaGroup>(), 32);
+static_assertions::const_assert_eq!(core::mem::offset_of!(AnaGroup, state), 16);
 
 impl AnaHeader {
     /// The header of a log and an iterator over its groups with their namespaces. The groups end at the number that

@@ -17,6 +17,7 @@ pub struct Effects {
 }
 
 static_assertions::const_assert_eq!(size_of::<Effects>(), 4096);
+static_assertions::const_assert_eq!(core::mem::offset_of!(Effects, io), 1024);
 
 impl Effects {
     /// What an admin command does.

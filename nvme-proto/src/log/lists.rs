@@ -20,6 +20,7 @@ pub struct FirmwareSlots {
 }
 
 static_assertions::const_assert_eq!(size_of::<FirmwareSlots>(), 512);
+static_assertions::const_assert_eq!(core::mem::offset_of!(FirmwareSlots, revisions), 8);
 
 impl FirmwareSlots {
     /// The slot that runs: 1 to 7.

@@ -30,6 +30,8 @@ pub struct SanitizeStatus {
 }
 
 static_assertions::const_assert_eq!(size_of::<SanitizeStatus>(), 512);
+static_assertions::const_assert_eq!(core::mem::offset_of!(SanitizeStatus, scdw10), 4);
+static_assertions::const_assert_eq!(core::mem::offset_of!(SanitizeStatus, overwrite_s), 8);
 
 impl SanitizeStatus {
     /// What became of the last sanitize (SSTAT bits 2:0).

@@ -20,6 +20,7 @@ pub struct SelfTest {
 }
 
 const_assert_eq!(size_of::<SelfTest>(), 564);
+const_assert_eq!(core::mem::offset_of!(SelfTest, results), 4);
 
 impl SelfTest {
     /// The test that runs and how far it has come, in percent. `None` when none runs.

@@ -78,6 +78,8 @@ pub struct DsmRange {
 }
 
 static_assertions::const_assert_eq!(size_of::<DsmRange>(), 16);
+static_assertions::const_assert_eq!(core::mem::offset_of!(DsmRange, blocks), 4);
+static_assertions::const_assert_eq!(core::mem::offset_of!(DsmRange, slba), 8);
 
 impl DsmRange {
     /// `blocks` blocks from `slba`, without hints.

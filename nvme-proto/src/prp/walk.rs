@@ -23,6 +23,7 @@ where
 /// After an error it ends. It always ends: a list whose chain runs in circles is followed only as far as the
 /// length of the transfer needs.
 #[derive(Debug)]
+#[must_use = "a walk does nothing until it is iterated"]
 pub struct Walk<R> {
     page: PageSize,
     next: Next,

@@ -1,6 +1,7 @@
 //! The controller's side: from the descriptor in a command to the pieces of the host's buffer.
 
 use super::{DESCRIPTOR_BYTES, SglDescriptor, SglSubType, SglType};
+use crate::identify::Sgls;
 use crate::status::{Status, generic};
 use crate::types::BusAddr;
 use zerocopy::{FromZeros, IntoBytes};
@@ -51,6 +52,16 @@ impl Default for Rules {
     /// Byte alignment and bit buckets, nothing longer than the transfer, at most 65 536 descriptors.
     fn default() -> Self {
         Self { excess: Excess::Refused, bit_bucket: true, align_bytes: 1, max_descriptors: 1 << 16 }
+    }
+}
+
+impl Rules {
+    /// The rules that Identify Controller tells in SGLS. `None` where SGLs are not supported.
+    #[must_use]
+    pub fn of(sgls: Sgls) -> Option<Self> {
+        let excess = if sgls.larger_than_data() { Excess::Allowed } else { Excess::Refused };
+        let align_bytes = sgls.align_bytes()?;
+        Some(Self { excess, bit_bucket: sgls.bit_bucket(), align_bytes, ..Self::default() })
     }
 }
 
@@ -165,6 +176,7 @@ impl<E> WalkError<E> {
 /// An SGL that is too long is found out only after its pieces: with [`Excess::Refused`], whoever must not move a
 /// byte of a refused command walks to the end first.
 #[derive(Debug)]
+#[must_use = "a walk does nothing until it is iterated"]
 pub struct Walk<R> {
     rules: Rules,
     direction: Direction,

@@ -19,6 +19,7 @@ pub struct Timestamp {
 }
 
 static_assertions::const_assert_eq!(size_of::<Timestamp>(), 8);
+static_assertions::const_assert_eq!(core::mem::offset_of!(Timestamp, upper), 4);
 
 impl Timestamp {
     /// The time `ms` after 1970-01-01 UTC, modulo 2^48 ms (8919 years).
@@ -53,6 +54,7 @@ pub struct HostBehaviorSupport {
 }
 
 static_assertions::const_assert_eq!(size_of::<HostBehaviorSupport>(), 512);
+static_assertions::const_assert_eq!(core::mem::offset_of!(HostBehaviorSupport, cdfe), 4);
 
 /// The data of feature 0Ch, 256 bytes: for each power state, where to go from it after idling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -121,6 +121,14 @@ fn the_rules_decide() {
     assert_eq!(reason(walk(1536, write, Rules { max_descriptors: 3, ..plain })), Reason::Count);
 }
 
+#[test]
+fn rules_follow_sgls() {
+    assert_eq!(Rules::of(Sgls::from_bits(0)), None);
+    assert_eq!(Rules::of(Sgls::from_bits(1 | 1 << 16)), Some(Rules::default()));
+    let dword = Rules { excess: Excess::Allowed, bit_bucket: false, align_bytes: 4, ..Rules::default() };
+    assert_eq!(Rules::of(Sgls::from_bits(2 | 1 << 18)), Some(dword));
+}
+
 /// Splits `blocks` over segments of the sizes given, each but the last with a pointer at its end.
 fn lay(blocks: &[SglDescriptor], sizes: &[usize]) -> (SglDescriptor, Host) {
     let mut parts = Vec::new();
