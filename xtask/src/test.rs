@@ -7,7 +7,10 @@ use crate::workspace::Workspace;
 
 /// Packages whose properties draw more cases, or bigger ones, without `cfg!(debug_assertions)`. They run a second
 /// time in release mode.
-const LONG_IN_RELEASE: &[&str] = &["nvme-proto", "ugds-mem", "ugds-sched", "ugds-tests"];
+const LONG_IN_RELEASE: &[&str] = &["nvme-proto", "ugds-mem", "ugds", "ugds-tests"];
+
+/// Examples that are run, with their packages. All others are built only.
+const RUN: &[(&str, &str)] = &[("ugds-cli", "first")];
 
 /// Runs the tests whose names contain one of `filters`, or all of them with doctests and examples.
 pub(crate) fn run(workspace: &Workspace, filters: &[String]) -> anyhow::Result<()> {
@@ -19,6 +22,10 @@ pub(crate) fn run(workspace: &Workspace, filters: &[String]) -> anyhow::Result<(
     }
     steps.libtest("doctests", &mut workspace.cargo("test --doc --workspace"))?;
     steps.command("examples", &mut workspace.cargo("build --workspace --examples"))?;
+    for (package, example) in RUN {
+        let call = format!("run --quiet -p {package} --example {example}");
+        steps.command(&format!("example {example}"), &mut workspace.cargo(&call))?;
+    }
     let packages: String = LONG_IN_RELEASE.iter().map(|package| format!(" -p {package}")).collect();
     runner.run(&mut steps, "long properties, release", &format!("--release{packages}"), &[])
 }

@@ -84,10 +84,9 @@ impl Area {
 /// A size for people: exact, and with a suffix when that is shorter.
 pub(crate) fn size_text(bytes: u64) -> String {
     let short = Bytes(bytes).to_string();
-    if short.ends_with(|c: char| c.is_ascii_digit()) {
-        format!("{bytes} bytes")
-    } else {
-        format!("{short}iB")
+    match short.strip_suffix(|c: char| c.is_ascii_alphabetic()) {
+        Some(digits) => format!("{digits} {}iB", &short[digits.len()..]),
+        None => format!("{bytes} bytes"),
     }
 }
 
@@ -119,7 +118,7 @@ mod tests {
 
     #[test]
     fn sizes_read_well() {
-        assert_eq!(size_text(1 << 20), "1MiB");
+        assert_eq!(size_text(1 << 20), "1 MiB");
         assert_eq!(size_text(1000), "1000 bytes");
     }
 }

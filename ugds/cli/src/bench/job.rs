@@ -60,7 +60,7 @@ impl Job {
         for index in 0..limits.workers {
             let region = region(device, limits.request_bytes)?;
             let share = Share::of(index, limits, area, slots);
-            workers.push(Worker::new(namespace.clone(), region, share, limits, index));
+            workers.push(Worker::new(namespace.clone(), region, share, limits, index)?);
         }
         let memory_path = workers.first().map(Worker::memory_path).unwrap_or_default();
         Ok(Self { workers, time: limits.time, verify: limits.verify, memory_path })

@@ -72,21 +72,26 @@ impl Worker {
         share: Share,
         limits: &Limits,
         index: u32,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
         let request_bytes = limits.request_bytes as usize;
-        Self {
+        let mut random = Random::new(mix(limits.seed ^ mix(u64::from(index))));
+        let mut buffer = vec![0; request_bytes];
+        // Zeros would be a special case for some devices.
+        random.fill(&mut buffer);
+        region.copy_in(0, &buffer)?;
+        Ok(Self {
             namespace,
             region,
             share,
             pattern: limits.pattern,
             request_bytes,
             seed: limits.seed,
-            random: Random::new(mix(limits.seed ^ mix(u64::from(index)))),
+            random,
             next: 0,
             versions: limits.verify.then(|| vec![0; share.count as usize]),
-            buffer: vec![0; request_bytes],
+            buffer,
             found: Found::default(),
-        }
+        })
     }
 
     pub(super) fn memory_path(&self) -> String {
@@ -192,8 +197,8 @@ impl Worker {
         result.with_context(|| format!("{verb} {} bytes at block {lba}", self.request_bytes))
     }
 
-    /// Fills the region with the next version of `slot`. Without `--verify` it keeps what it holds: data of the
-    /// first write are as good as any.
+    /// Fills the region with the next version of `slot`. Without `--verify` it keeps what it holds: random
+    /// numbers, or what was read last.
     fn stamp(&mut self, slot: u64) -> anyhow::Result<()> {
         let first_lba = self.first_lba(slot);
         let lba_bytes = self.namespace.lba_bytes() as usize;

@@ -5,3 +5,4 @@ mod copy;
 mod demo;
 mod place;
 mod program;
+mod readme;

@@ -47,7 +47,7 @@ fn identify_tells_text_and_json() {
     let uri = "emu:?size=2M&lba=512&namespaces=2&queues=3&mqes=63";
     let text = place.ok(&["identify", uri]);
     assert!(text.contains("namespace 1\n") && text.contains("namespace 2\n"), "{text}");
-    assert!(text.contains("2MiB (4096 blocks of 512 bytes)"), "{text}");
+    assert!(text.contains("2 MiB (4096 blocks of 512 bytes)"), "{text}");
     let report: Value = serde_json::from_str(&place.ok(&["identify", uri, "--json"])).unwrap();
     assert_eq!(report["queues"], 3);
     assert_eq!(report["queue_entries"], 64);
