@@ -122,8 +122,8 @@ const WRONG: &[(&[&str], i32, &[&str])] = &[
     (&["emu:?size=1M&lba=1000", "out"], 2, &["lba=1000", "512 to 65536"]),
     (&["disk.img", "emu:disk.img"], 2, &["disk.img is the image", "another file"]),
     (&["emu:./disk.img", "disk.img"], 2, &["disk.img is the image", "another file"]),
-    (&["in", "vfio:01:00.0"], 1, &["vfio:0000:01:00.0", "not built into this version"]),
-    (&["in", "ugds:/dev/ugds_drv0"], 1, &["ugds:/dev/ugds_drv0", "not built into this version"]),
+    (&["in", "vfio:ffff:ff:1f.7"], 1, &["cannot open vfio:ffff:ff:1f.7"]),
+    (&["in", "ugds:/dev/no/node"], 1, &["cannot open ugds:/dev/no/node"]),
     (&["in"], 2, &["<DST>"]),
     (&["in", "emu:", "--verfy"], 2, &["--verfy", "--verify"]),
 ];

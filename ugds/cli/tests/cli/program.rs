@@ -61,8 +61,8 @@ fn devices_that_cannot_be_opened_say_why() {
     let place = Place::new();
     place.write("odd.img", &[0; 1000]);
     for (uri, part) in [
-        ("vfio:01:00.0", "not built into this version"),
-        ("ugds:/dev/ugds_drv0", "not built into this version"),
+        ("vfio:ffff:ff:1f.7", "cannot open vfio:ffff:ff:1f.7"),
+        ("ugds:/dev/no/node", "cannot open ugds:/dev/no/node"),
         ("emu:odd.img", "1000 bytes"),
         ("emu:no/disk.img", "No such file"),
     ] {
