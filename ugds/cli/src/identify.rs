@@ -128,7 +128,13 @@ impl Report {
 
     fn text(&self) -> String {
         let mut text = String::new();
-        let mut line = |name: &str, value: String| text.push_str(&format!("{name:<20}{value}\n"));
+        let mut line = |name: &str, value: String| {
+            let mut name = name;
+            for piece in wrap(&value, LINE_CHARACTERS - 20) {
+                text.push_str(&format!("{name:<20}{piece}\n"));
+                name = "";
+            }
+        };
         line("device", self.uri.clone());
         line("path", self.path.clone());
         line("model", format!("{} (vendor {:#06x})", self.model, self.pci_vendor));
@@ -210,10 +216,41 @@ fn list(words: &[String]) -> String {
     if words.is_empty() { "only the mandatory".to_owned() } else { words.join(", ") }
 }
 
+/// `text` in lines of at most `width` characters where its spaces allow that.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.len() - 1;
+        if lines[line].is_empty() {
+            lines[line].push_str(word);
+        } else if lines[line].chars().count() + 1 + word.chars().count() <= width {
+            lines[line].push_str(&format!(" {word}"));
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 fn yes_or_no(flag: bool) -> String {
     if flag { "yes" } else { "no" }.to_owned()
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What a terminal shows side by side.
+const LINE_CHARACTERS: usize = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_break_at_spaces() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("", 7), [""]);
+        assert_eq!(wrap("indivisible word", 7), ["indivisible", "word"]);
+    }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use ugds::uri::Location;
-use ugds::{Device, Namespace, Region};
+use ugds::{Device, Namespace, QueueStats, Region};
 
 use super::Pattern;
 use super::pattern::Mismatch;
@@ -41,6 +41,9 @@ pub(super) struct Results {
     pub(super) write: Measure,
     /// From the first request to the end of the last.
     pub(super) elapsed: Duration,
+    /// In that time.
+    pub(super) commands: u64,
+    pub(super) doorbells: u64,
     pub(super) verified_blocks: u64,
     /// The first wrong block of each worker.
     pub(super) mismatches: Vec<Mismatch>,
@@ -71,16 +74,22 @@ impl Job {
     }
 
     /// Fills the area if data are to be verified, runs, and checks all of it.
-    pub(super) fn run(&mut self) -> anyhow::Result<Results> {
+    pub(super) fn run(&mut self, device: &Device) -> anyhow::Result<Results> {
         if self.verify {
             each(&mut self.workers, Worker::fill)?;
         }
         let (time, stop) = (self.time, AtomicBool::new(false));
+        let before = device.stats();
         let elapsed = each(&mut self.workers, |worker| worker.run(time, &stop))?;
+        let after = device.stats();
         if self.verify {
             each(&mut self.workers, Worker::check_all)?;
         }
-        Ok(collect(&self.workers, elapsed))
+        let since = |counter: fn(&QueueStats) -> u64| after.total(counter) - before.total(counter);
+        let mut results = collect(&self.workers, elapsed);
+        results.commands = since(|queue| queue.submitted);
+        results.doorbells = since(|queue| queue.doorbells);
+        Ok(results)
     }
 }
 
@@ -119,6 +128,8 @@ fn collect(workers: &[Worker], elapsed: Duration) -> Results {
         read: Measure::new(),
         write: Measure::new(),
         elapsed,
+        commands: 0,
+        doorbells: 0,
         verified_blocks: 0,
         mismatches: Vec::new(),
     };

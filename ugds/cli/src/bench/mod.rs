@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::ValueEnum;
 use serde::Serialize;
+use ugds::Device;
 use ugds::uri::{Bytes, Location};
-use ugds::{Device, Stats};
 
 use crate::consent::{self, Erase};
 use crate::device::{namespace, open, size_text};
@@ -127,9 +127,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let device = open(&args.place.uri)?;
     let namespace = namespace(&device, args.place.uri.nsid())?;
     let mut job = Job::new(&device, &namespace, &args.place, &limits(args))?;
-    let before = device.stats();
-    let results = job.run()?;
-    let report = report(args, &device, &job, &results, &before);
+    let results = job.run(&device)?;
+    let report = report(args, &device, &job, &results);
     drop(job);
     device.close().context("close")?;
     print(args, &report)?;
@@ -165,9 +164,7 @@ fn limits(args: &Args) -> Limits {
     }
 }
 
-fn report(args: &Args, device: &Device, job: &Job, results: &Results, before: &Stats) -> Report {
-    let after = device.stats();
-    let since = |counter: fn(&ugds::QueueStats) -> u64| after.total(counter) - before.total(counter);
+fn report(args: &Args, device: &Device, job: &Job, results: &Results) -> Report {
     let summary =
         |measure: &measure::Measure| (!measure.is_empty()).then(|| measure.summary(results.elapsed));
     Report {
@@ -183,8 +180,8 @@ fn report(args: &Args, device: &Device, job: &Job, results: &Results, before: &S
         read: summary(&results.read),
         write: summary(&results.write),
         verified_blocks: args.verify.then_some(results.verified_blocks),
-        commands: since(|queue| queue.submitted),
-        doorbells: since(|queue| queue.doorbells),
+        commands: results.commands,
+        doorbells: results.doorbells,
     }
 }
 
