@@ -53,9 +53,10 @@ impl<'a> Runner<'a> {
                 let mut call = nextest(workspace, selection);
                 steps.command(name, call.args(filters))
             }
-            // Without `--all-targets`, which would leave out nothing but add the benches.
+            // `--all-targets` would add the benches.
             Self::Libtest(workspace) => {
-                let mut call = workspace.cargo(&format!("test --lib --bins --tests {selection} --"));
+                let mut call =
+                    workspace.cargo(&format!("test --no-fail-fast --lib --bins --tests {selection} --"));
                 steps.libtest(name, call.args(filters))
             }
         }
@@ -63,5 +64,5 @@ impl<'a> Runner<'a> {
 }
 
 fn nextest(workspace: &Workspace, selection: &str) -> Command {
-    workspace.cargo(&format!("nextest run --no-tests=fail --status-level=slow {selection}"))
+    workspace.cargo(&format!("nextest run --no-fail-fast --no-tests=fail --status-level=slow {selection}"))
 }
