@@ -1,1 +1,1 @@
-
+//! Whole-system tests of uGDS: see the folder `tests` beside this one.

@@ -39,14 +39,30 @@ fn make() -> impl Strategy<Value = Make> {
         0u8..9,
     );
     let features = (any::<bool>(), any::<bool>(), any::<bool>(), any::<Option<u64>>(), any::<Option<u64>>());
-    let speed = (prop_oneof![Just(0u16), Just(16), Just(24)], 0u64..40, prop_oneof![Just(2u16), Just(8), Just(64), Just(1024)]);
+    let speed = (
+        prop_oneof![Just(0u16), Just(16), Just(24)],
+        0u64..40,
+        prop_oneof![Just(2u16), Just(8), Just(64), Just(1024)],
+    );
     (shape, features, speed).prop_map(|(shape, features, speed)| {
         let (lba_shift, queues, mqes_z, dstrd, mpsmin, mdts) = shape;
         let (sgl, dbbuf, vwc, out_of_order, scattered) = features;
         let (noiob, latency_us, entries) = speed;
         Make {
-            lba_shift, queues, mqes_z, dstrd, mpsmin, mdts, sgl, dbbuf, vwc, out_of_order, scattered, noiob,
-            latency_us, entries,
+            lba_shift,
+            queues,
+            mqes_z,
+            dstrd,
+            mpsmin,
+            mdts,
+            sgl,
+            dbbuf,
+            vwc,
+            out_of_order,
+            scattered,
+            noiob,
+            latency_us,
+            entries,
         }
     })
 }

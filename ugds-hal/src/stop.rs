@@ -1,6 +1,7 @@
 //! Proof that a device no longer touches memory, and what waits for it.
 
 use crate::DomainId;
+use alloc::boxed::Box;
 use core::mem::ManuallyDrop;
 use core::time::Duration;
 
@@ -44,14 +45,14 @@ impl Stopped {
 /// Dropping a quarantine leaks what is inside: lost memory is better than memory that changes under its next owner.
 #[derive(Debug)]
 pub struct Quarantine<T> {
-    held: ManuallyDrop<T>,
+    held: ManuallyDrop<Box<T>>,
     domain: DomainId,
 }
 
 impl<T> Quarantine<T> {
     /// Locks `held` away until the device of `domain` stopped.
-    pub const fn new(held: T, domain: DomainId) -> Self {
-        Self { held: ManuallyDrop::new(held), domain }
+    pub fn new(held: T, domain: DomainId) -> Self {
+        Self { held: ManuallyDrop::new(Box::new(held)), domain }
     }
 
     /// Gives back what was held.
@@ -60,6 +61,6 @@ impl<T> Quarantine<T> {
     ///
     /// The quarantine itself, when `proof` is another device's.
     pub fn release(self, proof: &Stopped) -> Result<T, Self> {
-        if proof.domain == self.domain { Ok(ManuallyDrop::into_inner(self.held)) } else { Err(self) }
+        if proof.domain == self.domain { Ok(*ManuallyDrop::into_inner(self.held)) } else { Err(self) }
     }
 }

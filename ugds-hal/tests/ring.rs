@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use ugds_hal::pcie::{self, Doorbell, PciePort};
 use ugds_hal::{
-    Admin, AdminError, Backend, Command, Completion, Direction, Dma, DomainId, Extent, HalError, Layout, Mapping,
-    MonotonicClock, Port, PortSpec, Quarantine, SharedMemory, Source, Traits, Violation,
+    Admin, AdminError, Backend, Command, Completion, Direction, Dma, DomainId, Extent, HalError, Layout,
+    Mapping, MonotonicClock, Port, PortSpec, Quarantine, SharedMemory, Source, Traits, Violation,
 };
 
 /// Memory by bus address, and the last value of each doorbell.
@@ -78,6 +78,7 @@ impl Backend for Board {
         let mut all = self.memory.lock().unwrap();
         let addr = 0x10_0000 * (1 + all.len() as u64);
         let ptr = NonNull::from(vec![0u128; need.len_bytes.div_ceil(16) + 4].leak()).cast::<u8>();
+        // SAFETY: four more words than needed were allocated.
         let ptr = unsafe { ptr.byte_add(ptr.align_offset(64)) };
         // SAFETY: leaked, and reached atomically by both sides.
         all.insert(addr, Arc::new(unsafe { SharedMemory::new(ptr, need.len_bytes) }));
@@ -210,7 +211,9 @@ fn nothing_is_there_before_the_device_says_so() {
 
 #[test]
 fn a_submission_head_outside_of_what_was_submitted_is_a_violation() {
-    for (sqhd, sound) in [(0u16, true), (1, true), (2, true), (3, false), (7, false), (8, false), (0xffff, false)] {
+    for (sqhd, sound) in
+        [(0u16, true), (1, true), (2, true), (3, false), (7, false), (8, false), (0xffff, false)]
+    {
         let mut rig = Rig::new(8);
         rig.stage(0);
         rig.stage(1);

@@ -116,20 +116,12 @@ impl Device {
     /// # Errors
     ///
     /// As [`open`](Self::open).
-    pub fn with_emu(
-        emu: Emu,
-        options: Options,
-        chosen: Option<Nsid>,
-    ) -> Result<Self, Error> {
+    pub fn with_emu(emu: Emu, options: Options, chosen: Option<Nsid>) -> Result<Self, Error> {
         let (core, found) = Core::open(Arc::new(emu), options, IO_TIMEOUT)?;
         Self::assemble(AnyCore::Emu(core), found, chosen)
     }
 
-    fn assemble(
-        core: AnyCore,
-        found: Found,
-        chosen: Option<Nsid>,
-    ) -> Result<Self, Error> {
+    fn assemble(core: AnyCore, found: Found, chosen: Option<Nsid>) -> Result<Self, Error> {
         let info = DeviceInfo {
             path: found.path,
             version: found.facts.version.to_string(),
@@ -141,8 +133,7 @@ impl Device {
             shadow_doorbells: found.facts.shadow_doorbells,
             volatile_write_cache: found.facts.volatile_write_cache,
         };
-        let inner =
-            Arc::new(Inner { core, info, identify: found.identify, refused: found.refused });
+        let inner = Arc::new(Inner { core, info, identify: found.identify, refused: found.refused });
         let namespaces = found
             .namespaces
             .into_iter()

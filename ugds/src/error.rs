@@ -23,7 +23,7 @@ pub enum Error {
     },
     /// The emulated controller could not be made.
     #[error(transparent)]
-    Emu(#[from] emu::EmuError),
+    Emu(#[from] emu::ConfigError),
     /// The controller failed to start, to answer an admin command, or to stop.
     #[error(transparent)]
     Controller(#[from] ControllerError),
@@ -135,7 +135,9 @@ impl fmt::Display for Operation {
 
 /// A command that the device failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{operation} of {len_bytes} bytes at LBA {lba} of namespace {nsid} failed after {done_bytes} bytes: {status}")]
+#[error(
+    "{operation} of {len_bytes} bytes at LBA {lba} of namespace {nsid} failed after {done_bytes} bytes: {status}"
+)]
 pub struct IoFailure {
     /// What it was to do.
     pub operation: Operation,

@@ -124,7 +124,11 @@ impl Namespace {
             return Err(Error::Alignment { what: "length", value: len, multiple });
         }
         if range.start & 3 != 0 {
-            return Err(Error::Alignment { what: "offset in the region", value: range.start as u64, multiple: 4 });
+            return Err(Error::Alignment {
+                what: "offset in the region",
+                value: range.start as u64,
+                multiple: 4,
+            });
         }
         let (blocks, capacity) = (len >> shift, self.blocks());
         if lba.0 > capacity || blocks > capacity - lba.0 {

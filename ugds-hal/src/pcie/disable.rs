@@ -49,7 +49,9 @@ fn wait<B: Backend + ?Sized>(
             return Ok(());
         }
         if clock.now() >= deadline {
-            return Err(HalError::NotStopped { waited_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX) });
+            return Err(HalError::NotStopped {
+                waited_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+            });
         }
         clock.relax(attempt);
         attempt = attempt.saturating_add(1);

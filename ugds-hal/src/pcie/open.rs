@@ -6,7 +6,9 @@
 
 use super::ring::Rings;
 use super::{Doorbell, PciePort};
-use crate::{Admin, AdminError, Backend, Command, Completion, Direction, Dma, HalError, Layout, PortSpec, Quarantine};
+use crate::{
+    Admin, AdminError, Backend, Command, Completion, Direction, Dma, HalError, Layout, PortSpec, Quarantine,
+};
 use nvme_proto::admin::{CreateCq, CreateSq, DeleteCq, DeleteSq, Priority};
 use nvme_proto::register::{Aqa, Property};
 use nvme_proto::{BusAddr, Count16, Cqe, Qid, Sqe};

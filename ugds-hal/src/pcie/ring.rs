@@ -93,8 +93,7 @@ impl<D: Doorbell> PciePort<D> {
             return None;
         }
         let [submission_bell, completion_bell] = bells;
-        let submission_bell =
-            Bell::new(submission_bell, shadow.clone(), qid, DoorbellKind::SubmissionTail);
+        let submission_bell = Bell::new(submission_bell, shadow.clone(), qid, DoorbellKind::SubmissionTail);
         let completion_bell = Bell::new(completion_bell, shadow, qid, DoorbellKind::CompletionHead);
         // INVARIANT (both rings): length, alignment and power of two were just tested.
         Some(Self {

@@ -38,13 +38,8 @@ impl<B: Backend> AdminQueue<B> {
         let layout = Layout { len_bytes: BUFFER_BYTES, align_bytes, direction: Direction::Both };
         let buffer = backend.memory(layout)?;
         let mapped = Domain::new(Arc::clone(backend), page, false).adopt(&buffer)?;
-        let spec = PortSpec {
-            qid: Qid::ADMIN,
-            entries: ENTRIES,
-            page,
-            completion: Completion::Poll,
-            shadow: None,
-        };
+        let spec =
+            PortSpec { qid: Qid::ADMIN, entries: ENTRIES, page, completion: Completion::Poll, shadow: None };
         let port = backend.open_port(&spec, None)?;
         let pair = QueuePair::new(port, Qid::ADMIN, backend.traits().domain, generations);
         Ok(Self { backend: Arc::clone(backend), pair, buffer, mapped, timeout })

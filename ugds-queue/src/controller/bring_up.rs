@@ -64,14 +64,12 @@ impl<B: Backend> Disabled<B> {
     fn enable(self) -> Result<Enabled<B>, ControllerError> {
         let Self { mut known, proof } = self;
         let timeout = known.options.admin_timeout;
-        let admin =
-            AdminQueue::open(&known.backend, known.page, timeout, known.options.cid_generations)?;
+        let admin = AdminQueue::open(&known.backend, known.page, timeout, known.options.cid_generations)?;
         let cc = Cc::for_page(known.page);
         // The configuration first, then the bit that makes the controller look at it.
-        let written = known
-            .backend
-            .property_write(Property::CC, u64::from(cc.into_bits()))
-            .and_then(|()| known.backend.property_write(Property::CC, u64::from(cc.with_en(true).into_bits())));
+        let written = known.backend.property_write(Property::CC, u64::from(cc.into_bits())).and_then(|()| {
+            known.backend.property_write(Property::CC, u64::from(cc.with_en(true).into_bits()))
+        });
         if let Err(error) = written {
             admin.close(&proof);
             return Err(error.into());
@@ -158,7 +156,8 @@ impl<B: Backend> Enabled<B> {
         &mut self,
         identify: &identify::Controller,
     ) -> Result<Option<Arc<ShadowPages>>, ControllerError> {
-        if !self.known.options.shadow_doorbells || !identify.oacs().contains(identify::Oacs::DOORBELL_BUFFER) {
+        if !self.known.options.shadow_doorbells || !identify.oacs().contains(identify::Oacs::DOORBELL_BUFFER)
+        {
             return Ok(None);
         }
         let dstrd = self.known.cap.dstrd();

@@ -3,8 +3,8 @@
 use super::{Controller, ControllerError, Namespace, Refused, RefusedReason};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use nvme_proto::admin::Identify;
 use nvme_proto::Nsid;
+use nvme_proto::admin::Identify;
 use nvme_proto::identify::NamespaceList;
 use ugds_hal::{AdminError, Backend};
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use ugds_hal::{Backend, Clock, Direction as Access};
 use ugds_mem::{Io, Mapped, MemError};
-use ugds_queue::controller::Namespace;
 use ugds_queue::Wedge;
+use ugds_queue::controller::Namespace;
 use ugds_sched::{Limits, Piece, Split};
 
 /// Which way the data goes, from the caller's point of view.
