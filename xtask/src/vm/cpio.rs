@@ -116,6 +116,8 @@ const TRAILER: &str = "TRAILER!!!";
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
 
     fn archive(tree: &Tree) -> Vec<u8> {
@@ -152,16 +154,9 @@ mod tests {
         let mut tree = Tree::default();
         tree.bytes("vm/steps/000", 0o644, "exec true\n");
         tree.host_file("vm/self", 0o644, Path::new(env!("CARGO_MANIFEST_PATH")));
-        let mut list = match std::process::Command::new("cpio")
-            .arg("-it")
-            .stdin(std::process::Stdio::piped())
-            .stdout(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-        {
-            Ok(child) => child,
-            Err(_) => return println!("skipped: no cpio on this machine"),
-        };
+        let mut cpio = std::process::Command::new("cpio");
+        cpio.arg("-it").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let Ok(mut list) = cpio.spawn() else { return println!("skipped: no cpio on this machine") };
         list.stdin.take().unwrap().write_all(&archive(&tree)).unwrap();
         let output = list.wait_with_output().unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), "vm\nvm/self\nvm/steps\nvm/steps/000\n");

@@ -54,7 +54,10 @@ mod tests {
             \tlibgcc_s.so.1 => /lib/x86_64-linux-gnu/libgcc_s.so.1 (0x00007f)\n\
             \t/lib64/ld-linux-x86-64.so.2 (0x00007f)\n";
         let paths = parse(output).unwrap();
-        assert_eq!(paths, ["/lib/x86_64-linux-gnu/libgcc_s.so.1", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from));
+        assert_eq!(
+            paths,
+            ["/lib/x86_64-linux-gnu/libgcc_s.so.1", "/lib64/ld-linux-x86-64.so.2"].map(PathBuf::from)
+        );
     }
 
     #[test]

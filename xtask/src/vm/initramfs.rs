@@ -223,7 +223,10 @@ mod tests {
     #[test]
     fn additions_have_an_optional_place() {
         let addition = Addition::parse("target/release/ugds:/bin/ugds");
-        assert_eq!(addition, Addition { host: "target/release/ugds".into(), guest: Some("/bin/ugds".into()) });
+        assert_eq!(
+            addition,
+            Addition { host: "target/release/ugds".into(), guest: Some("/bin/ugds".into()) }
+        );
         assert_eq!(Addition::parse("a:b").guest, None);
     }
 
