@@ -36,7 +36,8 @@ impl Apt {
         let release = suites.last().context("no suite was given")?.to_string();
         fs::create_dir_all(folder.join("lists/partial"))?;
         fs::create_dir_all(folder.join("cache/archives/partial"))?;
-        let sources = suites.iter().map(|suite| format!("deb [signed-by={KEYRING}] {} {suite} main\n", mirror(suite)));
+        let sources =
+            suites.iter().map(|suite| format!("deb [signed-by={KEYRING}] {} {suite} main\n", mirror(suite)));
         fs::write(folder.join("sources.list"), sources.collect::<String>())?;
         let apt = Self { folder: folder.to_owned(), release, status };
         run(apt.command("apt-get").args(["update", "-q"]))?;

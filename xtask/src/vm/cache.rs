@@ -14,18 +14,14 @@ pub(crate) struct Cache {
 impl Cache {
     /// `$UGDS_VM_CACHE`, else `ugds-vm` in `$XDG_CACHE_HOME` or `~/.cache`. It is made if it isn't there.
     pub(crate) fn open() -> anyhow::Result<Self> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable =
+            |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let root = variable("UGDS_VM_CACHE")
             .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("ugds-vm")))
             .or_else(|| Some(variable("HOME")?.join(".cache/ugds-vm")))
             .context("none of UGDS_VM_CACHE, XDG_CACHE_HOME and HOME is set")?;
         fs::create_dir_all(&root).with_context(|| root.display().to_string())?;
         Ok(Self { root })
-    }
-
-    /// The folder itself.
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
     }
 
     /// What was fetched under `name`, if it is complete.
@@ -124,14 +120,14 @@ mod tests {
         let folder = cache.store("kernel", "kernel-7.3", fill).unwrap();
         let again = cache.store("kernel", "kernel-7.3", |_| panic!("it is there")).unwrap();
         assert_eq!((&folder, cache.current("kernel")), (&again, Some(folder.clone())));
-        fs::remove_dir_all(cache.root()).unwrap();
+        fs::remove_dir_all(&cache.root).unwrap();
     }
 
     #[test]
     fn a_failed_fill_leaves_nothing() {
         let cache = cache("failed-fill");
         cache.store("kernel", "kernel-7.3", |_| anyhow::bail!("no network")).unwrap_err();
-        assert_eq!(fs::read_dir(cache.root()).unwrap().count(), 0);
-        fs::remove_dir_all(cache.root()).unwrap();
+        assert_eq!(fs::read_dir(&cache.root).unwrap().count(), 0);
+        fs::remove_dir_all(&cache.root).unwrap();
     }
 }

@@ -46,7 +46,10 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<()> {
 
 /// Finds the kit in the cache and fetches what is missing, with a line of progress for each part.
 pub(crate) fn provide(refresh: Refresh) -> anyhow::Result<Kit> {
-    ensure!(std::env::consts::ARCH == "x86_64", "the VM lab needs an x86_64 host: it runs the host's programs");
+    ensure!(
+        std::env::consts::ARCH == "x86_64",
+        "the VM lab needs an x86_64 host: it runs the host's programs"
+    );
     let cache = Cache::open()?;
     if qemu_version().is_err() {
         install_qemu(&cache)?;
@@ -87,7 +90,8 @@ fn fetch_busybox(apt: &Apt, folder: &Path) -> anyhow::Result<()> {
     }
     let program = folder.join("bin/busybox");
     let list = super::apt::run(Command::new(&program).arg("--list"))?;
-    for applet in ["sh", "insmod", "mount", "tar", "dmesg", "timeout", "su", "setsid", "cttyhack", "poweroff"] {
+    for applet in ["sh", "insmod", "mount", "tar", "dmesg", "timeout", "su", "setsid", "cttyhack", "poweroff"]
+    {
         ensure!(list.lines().any(|line| line == applet), "{BUSYBOX} has no `{applet}`");
     }
     ensure!(super::elf::libraries(&program)?.is_empty(), "{BUSYBOX} is not static");
@@ -100,7 +104,8 @@ fn file_name(name: &str, version: &str) -> String {
 }
 
 fn qemu_version() -> anyhow::Result<String> {
-    let output = Command::new(super::qemu::PROGRAM).arg("--version").output().context("QEMU is not installed")?;
+    let output =
+        Command::new(super::qemu::PROGRAM).arg("--version").output().context("QEMU is not installed")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
@@ -112,7 +117,12 @@ fn install_qemu(cache: &Cache) -> anyhow::Result<()> {
         bail!("{} is not installed; {}", super::qemu::PROGRAM, how_to_install(codename.as_deref()));
     }
     let codename = codename.unwrap_or_default();
-    let suites = [codename.clone(), format!("{codename}-security"), format!("{codename}-updates"), format!("{codename}-backports")];
+    let suites = [
+        codename.clone(),
+        format!("{codename}-security"),
+        format!("{codename}-updates"),
+        format!("{codename}-backports"),
+    ];
     let suites: Vec<&str> = suites.iter().map(String::as_str).collect();
     let work = Staging::new(cache)?;
     println!("vm: reading the package lists of {}", suites.join(" and "));
@@ -133,7 +143,8 @@ fn how_to_install(codename: Option<&str>) -> String {
 fn debian_codename() -> Option<String> {
     let text = fs::read_to_string("/etc/os-release").ok()?;
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    (field("ID")? == "debian").then(|| field("VERSION_CODENAME").unwrap_or("stable").trim_matches('"').to_owned())
+    (field("ID")? == "debian")
+        .then(|| field("VERSION_CODENAME").unwrap_or("stable").trim_matches('"').to_owned())
 }
 
 fn is_root() -> bool {
