@@ -99,7 +99,9 @@ impl Boot<'_> {
 
     fn start(&self, console: Console<'_>, scratch: &Scratch) -> anyhow::Result<Qemu> {
         let initramfs = scratch.join("initramfs");
-        self.payload.write(self.kit, self.scripts, &initramfs).context("cannot make the guest's initramfs")?;
+        self.payload
+            .write(self.kit, self.scripts, &initramfs)
+            .context("cannot make the guest's initramfs")?;
         let images = Images { kernel: self.kit.kernel.image(), initramfs: &initramfs };
         let log_level = match self.verbosity {
             Verbosity::Quiet => WARNINGS,
@@ -221,7 +223,9 @@ fn copy_new(from: &mut Option<File>, to: &mut dyn Write) -> anyhow::Result<()> {
 /// What failed, where, and what the guest said last.
 fn explanation(why: &str, control: &report::Control, scratch: &Scratch, verbosity: Verbosity) -> String {
     let mut text = format!("{why} ({})", control.position());
-    for (title, name) in [("QEMU", "qemu"), ("the step's stderr", "stderr"), ("the serial console", "console")] {
+    for (title, name) in
+        [("QEMU", "qemu"), ("the step's stderr", "stderr"), ("the serial console", "console")]
+    {
         let said = read_lossy(&scratch.join(name));
         if !said.trim().is_empty() {
             text.push_str(&format!("\n-- last lines of {title}:\n{}", super::tail(&said, 20)));

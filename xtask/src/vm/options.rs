@@ -104,11 +104,16 @@ impl Options {
                 "--user" => as_user = true,
                 "--allow-log" => options.log_check = LogCheck::Report,
                 "--verbose" => options.verbosity = Verbosity::Console,
-                _ => bail!("unknown option `{word}`; the guest's command goes after `--`. Accepted are\n{HELP}"),
+                _ => bail!(
+                    "unknown option `{word}`; the guest's command goes after `--`. Accepted are\n{HELP}"
+                ),
             }
             ensure!(inline.is_none(), "`{name}` takes no value");
         }
-        ensure!(as_user || memlock_kib.is_none(), "`--memlock` limits the user of `--user`; root has no such limit");
+        ensure!(
+            as_user || memlock_kib.is_none(),
+            "`--memlock` limits the user of `--user`; root has no such limit"
+        );
         if as_user {
             options.account = Account::User { memlock_kib };
         }
@@ -184,7 +189,10 @@ mod tests {
     fn disks_are_sizes_or_images() {
         let options = parse("--disk 1G,logical_block_size=4096 --disk nvme.img").unwrap();
         let [large, image] = &options.machine.disks[..] else { panic!("two disks") };
-        assert_eq!((&large.place, large.options.as_str()), (&Place::Temporary(1 << 30), "logical_block_size=4096"));
+        assert_eq!(
+            (&large.place, large.options.as_str()),
+            (&Place::Temporary(1 << 30), "logical_block_size=4096")
+        );
         assert_eq!(image.place, Place::Image("nvme.img".into()));
         assert_eq!(parse("--vfio").unwrap().machine.disks.len(), 1);
     }

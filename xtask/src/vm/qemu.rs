@@ -113,9 +113,6 @@ impl Machine {
 }
 
 impl Disk {
-    /// The namespace that a machine has if none was asked for.
-    pub(crate) const DEFAULT_LEN_BYTES: u64 = 64 << 20;
-
     fn add_to(&self, command: &mut Command, nsid: usize, scratch: &Scratch) -> anyhow::Result<()> {
         let path = match &self.place {
             Place::Image(path) => path.canonicalize().with_context(|| path.display().to_string())?,

@@ -85,7 +85,8 @@ mod tests {
 
     #[test]
     fn each_step_has_its_part_of_the_streams() {
-        let control = Control::parse("ready 4000\nbegin 000\nend 000 0 12\nbegin 001\nend 001 137 5000\ndone 9\n");
+        let control =
+            Control::parse("ready 4000\nbegin 000\nend 000 0 12\nbegin 001\nend 001 137 5000\ndone 9\n");
         let streams = ["no line feed====\nsecond\n====\n".to_owned(), "====\n====\n".to_owned()];
         let steps = steps(&control, &streams, "====");
         assert_eq!((steps[0].status, steps[0].stdout.as_str()), (0, "no line feed"));
@@ -97,7 +98,10 @@ mod tests {
     #[test]
     fn a_guest_that_hangs_is_somewhere() {
         assert_eq!(Control::parse("").position(), "while the guest was booting");
-        assert_eq!(Control::parse("ready 1\nbegin 000\nend 000 0 1\nbegin 001\n").position(), "in step 001, after 1 that ended");
+        assert_eq!(
+            Control::parse("ready 1\nbegin 000\nend 000 0 1\nbegin 001\n").position(),
+            "in step 001, after 1 that ended"
+        );
         assert_eq!(Control::parse("fail cannot bind\ndone 1\n").failure.as_deref(), Some("cannot bind"));
     }
 }

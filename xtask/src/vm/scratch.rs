@@ -25,10 +25,6 @@ impl Scratch {
         Ok(Self { path })
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// A path in the folder.
     pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
@@ -72,8 +68,8 @@ mod tests {
         let dead = std::env::temp_dir().join(format!("{}4194305-0", prefix()));
         fs::create_dir_all(&dead).unwrap();
         let scratch = Scratch::new().unwrap();
-        assert!(!dead.exists() && scratch.path().is_dir());
-        let path = scratch.path().to_owned();
+        assert!(!dead.exists() && scratch.path.is_dir());
+        let path = scratch.path.clone();
         drop(scratch);
         assert!(!path.exists());
     }
