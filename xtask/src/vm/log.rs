@@ -36,7 +36,9 @@ pub(crate) fn parse(raw: &str) -> anyhow::Result<Vec<Message>> {
     for line in raw.lines() {
         let priority = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
         match priority.and_then(|(priority, rest)| Some((priority.parse::<u32>().ok()?, rest))) {
-            Some((priority, rest)) => messages.push(Message { level: (priority & 7) as u8, line: rest.to_owned() }),
+            Some((priority, rest)) => {
+                messages.push(Message { level: (priority & 7) as u8, line: rest.to_owned() });
+            }
             // A message with a line feed in it goes on.
             None => match messages.last_mut() {
                 Some(last) => last.line.push_str(&format!("\n{line}")),
@@ -45,7 +47,10 @@ pub(crate) fn parse(raw: &str) -> anyhow::Result<Vec<Message>> {
         }
     }
     let first = messages.first().context("the guest sent no kernel log")?;
-    ensure!(first.text().starts_with("Linux version"), "the kernel log lost its beginning; it starts with {first}");
+    ensure!(
+        first.text().starts_with("Linux version"),
+        "the kernel log lost its beginning; it starts with {first}"
+    );
     Ok(messages)
 }
 
