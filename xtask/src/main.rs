@@ -5,6 +5,7 @@ mod lint;
 mod nostd;
 mod steps;
 mod test;
+mod vm;
 mod workspace;
 
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ const TASKS: &[Task] = &[
     Task { name: "lint",   arguments: "", purpose: "format, clippy, documentation and the source rules, warnings as errors", run: lint::run },
     Task { name: "layers", arguments: "", purpose: "no dependency points up a floor", run: layers::run },
     Task { name: "nostd",  arguments: "", purpose: "the lower floors build without the standard library", run: nostd::run },
+    Task { name: "vm",     arguments: vm::ARGUMENTS, purpose: "a virtual machine with an NVMe device behind an IOMMU", run: vm::run },
 ];
 
 fn main() -> ExitCode {
@@ -64,7 +66,7 @@ fn help() -> String {
     let mut text = String::from("Developer tasks of uGDS\n\nUsage: cargo xtask TASK\n\nTasks:\n");
     for task in TASKS {
         let usage = format!("{} {}", task.name, task.arguments);
-        text.push_str(&format!("  {usage:<18} {}\n", task.purpose));
+        text.push_str(&format!("  {usage:<23} {}\n", task.purpose));
     }
     text
 }

@@ -1,0 +1,175 @@
+//! The table of what the VM tests boot and run. A new test is a new [`Step`]; a new set of device options, a new
+//! [`Case`].
+
+use super::initramfs::{Account, Driver};
+use super::program::Program;
+
+/// One boot with its steps, which run in this order in the same guest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    /// What the device is bound to at first. A step may change it: `nvme-bind nvme`.
+    pub(crate) driver: Driver,
+    /// Options of QEMU's `nvme` device.
+    pub(crate) device_options: &'static str,
+    /// Namespaces 1 and up: size, then options of `nvme-ns`.
+    pub(crate) disks: &'static [&'static str],
+    /// More words for the kernel's command line.
+    pub(crate) append: &'static str,
+    pub(crate) steps: &'static [Step],
+}
+
+/// One command in the guest.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) binary: Binary,
+    pub(crate) args: &'static [&'static str],
+    pub(crate) expect: Expect,
+    pub(crate) account: Account,
+    pub(crate) timeout_s: u64,
+}
+
+/// What a step runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Binary {
+    /// Something that is in the guest anyway: of busybox or of `tests/vm/bin`.
+    Guest(&'static str),
+    /// Something of the workspace. It is built, and added with its libraries.
+    Workspace(Program),
+}
+
+/// What makes a step succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expect {
+    /// Status 0.
+    Success,
+    /// Status 0, and stdout contains this.
+    Prints(&'static str),
+    /// Another status, and stderr contains this.
+    Fails(&'static str),
+}
+
+impl Case {
+    /// A boot with one namespace of 64 MiB and QEMU's defaults.
+    const fn new(name: &'static str, driver: Driver, steps: &'static [Step]) -> Self {
+        Self { name, driver, device_options: "", disks: &["64M"], append: "", steps }
+    }
+}
+
+impl Step {
+    /// A shell script, run as root, that succeeds with status 0 within 20 s.
+    const fn shell(name: &'static str, script: &'static str) -> Self {
+        Self::of(name, Binary::Guest(script), &[])
+    }
+
+    /// A program of the workspace, with the same defaults.
+    const fn program(name: &'static str, program: Program, args: &'static [&'static str]) -> Self {
+        Self::of(name, Binary::Workspace(program), args)
+    }
+
+    const fn of(name: &'static str, binary: Binary, args: &'static [&'static str]) -> Self {
+        Self { name, binary, args, expect: Expect::Success, account: Account::Root, timeout_s: 20 }
+    }
+
+    const fn expect(self, expect: Expect) -> Self {
+        Self { expect, ..self }
+    }
+
+    /// Runs it as the user that owns the VFIO group, who may lock `memlock_kib`.
+    const fn as_user(self, memlock_kib: u64) -> Self {
+        Self { account: Account::User { memlock_kib: Some(memlock_kib) }, ..self }
+    }
+
+    const fn within(self, timeout_s: u64) -> Self {
+        Self { timeout_s, ..self }
+    }
+
+    /// The command's words.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let first: &[&str] = match &self.binary {
+            Binary::Guest(script) => &["sh", "-c", script, self.name],
+            Binary::Workspace(program) => &[program.name],
+        };
+        first.iter().chain(self.args).map(|word| (*word).to_owned()).collect()
+    }
+}
+
+/// The program.
+const UGDS: Program = Program { package: "ugds-cli", kind: "--bin", name: "ugds" };
+
+/// All boots.
+pub(crate) const CASES: &[Case] = &[
+    Case::new(
+        "bare",
+        Driver::None,
+        &[
+            Step::shell("boot", "uname -r && nproc").expect(Expect::Prints("amd64")),
+            Step::shell("the device is there", "pci | grep $NVME_BDF")
+                .expect(Expect::Prints("class 0x010802")),
+            Step::program("a program of the workspace", UGDS, &["--version"]).expect(Expect::Prints("ugds")),
+        ],
+    ),
+    Case {
+        device_options: "mdts=5,mqes=63,max_ioqpairs=4",
+        disks: &["64M", "64M,logical_block_size=4096"],
+        ..Case::new(
+            "vfio",
+            Driver::Vfio,
+            &[
+                Step::shell("bound", "pci | grep $NVME_BDF").expect(Expect::Prints("driver vfio-pci")),
+                Step::shell("the user opens the group", OPEN_GROUP).as_user(65_536),
+                Step::shell("the user's memlock limit", "ulimit -l")
+                    .as_user(64)
+                    .expect(Expect::Prints("64\n")),
+                Step::shell("the user is not root", ": >/init")
+                    .as_user(64)
+                    .expect(Expect::Fails("ermission denied")),
+            ],
+        )
+    },
+    Case {
+        disks: &["64M", "64M,logical_block_size=4096"],
+        ..Case::new(
+            "kernel driver",
+            Driver::KernelNvme,
+            &[
+                Step::shell("both block sizes", BLOCK_SIZES).expect(Expect::Prints("512\n4096")),
+                Step::shell("blocks come back", WRITE_AND_COMPARE).within(60),
+                Step::shell("to VFIO and back", REBIND_AND_COMPARE).within(60),
+            ],
+        )
+    },
+];
+
+const OPEN_GROUP: &str = ": <>/dev/vfio/$(basename $(readlink /sys/bus/pci/devices/$NVME_BDF/iommu_group))";
+
+const BLOCK_SIZES: &str = "for nsid in 1 2; do blockdev --getss $(nvme-block $nsid); done";
+
+/// Without a flush of the buffers the comparison would read the page cache.
+const WRITE_AND_COMPARE: &str = "set -e; head -c 1048576 /dev/urandom >/tmp/pattern; block=$(nvme-block 2)
+    dd if=/tmp/pattern of=$block bs=65536 conv=fsync; blockdev --flushbufs $block
+    cmp -n 1048576 /tmp/pattern $block";
+
+const REBIND_AND_COMPARE: &str = "set -e; nvme-bind vfio-pci; pci | grep 'driver vfio-pci'
+    nvme-bind nvme; cmp -n 1048576 /tmp/pattern $(nvme-block 2)";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        for case in CASES {
+            assert_eq!(CASES.iter().filter(|other| other.name == case.name).count(), 1, "{}", case.name);
+            for step in case.steps {
+                assert_eq!(
+                    case.steps.iter().filter(|other| other.name == step.name).count(),
+                    1,
+                    "{}",
+                    step.name
+                );
+            }
+        }
+    }
+}
