@@ -51,16 +51,21 @@ impl<'a> Runner<'a> {
         match self {
             Self::Nextest(workspace) => {
                 let mut call = nextest(workspace, selection);
-                steps.command(name, call.args(filters))
+                steps.command(name, without_lto(&mut call).args(filters))
             }
             // `--all-targets` would add the benches.
             Self::Libtest(workspace) => {
                 let mut call =
                     workspace.cargo(&format!("test --no-fail-fast --lib --bins --tests {selection} --"));
-                steps.libtest(name, call.args(filters))
+                steps.libtest(name, without_lto(&mut call).args(filters))
             }
         }
     }
+}
+
+/// Properties need speed, not the last of it: optimising each of many test binaries at link time takes minutes.
+fn without_lto(call: &mut Command) -> &mut Command {
+    call.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
 }
 
 fn nextest(workspace: &Workspace, selection: &str) -> Command {
