@@ -181,8 +181,10 @@ impl Lane {
         let order = match &mut self.disorder {
             None => self.sequence,
             Some(rng) => {
-                due += rng.below(core.pipe.latency() / 2 + 1);
-                rng.next()
+                // Without delays, the time of the fetch must not put them in order again.
+                due = if due <= now { 0 } else { due + rng.below(core.pipe.latency() / 2 + 1) };
+                // A bounded distance, so that no command waits for ever.
+                self.sequence + rng.below(DISORDER)
             }
         };
         self.jobs.push(Reverse(Job { due, order, queue, sqe }));
@@ -269,6 +271,9 @@ impl Progress {
         Self { worked: self.worked || other.worked, next_due }
     }
 }
+
+/// How far a command may be put off behind later ones.
+const DISORDER: u64 = 64;
 
 /// Whether there is something to fetch. The shadow is looked at only when all that is known was fetched.
 fn has_entry(core: &Core, queue: &SubmissionQueue) -> bool {

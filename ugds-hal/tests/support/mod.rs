@@ -9,7 +9,7 @@ use nvme_proto::admin::{
     AsyncEventConfig, CreateCq, CreateSq, DeleteCq, DeleteSq, Identify, Priority, SetFeatures,
 };
 use nvme_proto::nvm::ReadWrite;
-use nvme_proto::register::{Cc, Csts, Property};
+use nvme_proto::register::{Cap, Cc, Csts, Property};
 use nvme_proto::{BusAddr, Cid, Count16, Cqe, DataPointer, Lba, Nsid, PageSize, Qid, Sqe, Status, prp};
 use ugds_hal::emu::{Emu, EmuConfig, EmuDoorbell, Mode};
 use ugds_hal::pcie::{PciePort, ShadowPages};
@@ -123,7 +123,10 @@ impl Driver {
 
     /// Disables the controller and frees the admin queue.
     pub fn shut_down(self) -> Emu {
-        self.emu.stop(Stop::Disable(Duration::from_secs(5))).unwrap();
+        let proof = self.emu.stop(Stop::Disable(Duration::from_secs(5))).unwrap();
+        if let Some(shadow) = &self.shadow {
+            shadow.release(&proof);
+        }
         assert!(self.emu.close_port(self.admin.port, None).is_ok());
         self.emu
     }
@@ -146,6 +149,10 @@ impl Driver {
     #[track_caller]
     pub fn identify(&mut self, identify: Identify) -> Result<[u8; 4096], Status> {
         self.fetch(&identify.to_sqe())
+    }
+
+    pub fn emu_dstrd(&self) -> u8 {
+        Cap::from_bits(self.emu.property_read(Property::CAP).unwrap()).dstrd()
     }
 
     pub fn enable_events(&mut self) {
@@ -322,5 +329,17 @@ pub fn assert_status(result: Result<u64, Status>, expected: Status) {
     match result {
         Err(status) => assert!(status.is(expected), "{status} instead of {expected}"),
         Ok(_) => panic!("success instead of {expected}"),
+    }
+}
+
+impl Driver {
+    /// Executes an admin command that returns up to a page, while an event request is outstanding.
+    #[track_caller]
+    pub fn fetch_while_waiting(&mut self, sqe: &Sqe) {
+        let buffer = self.buffer(4096);
+        let pointer = pointer(&self.emu, self.page, &buffer, 4096);
+        let cid = self.admin.send(&sqe.with_data_pointer(pointer.pointer));
+        let cqe = self.admin.wait();
+        assert!(cqe.cid() == cid && cqe.status().is_success(), "{cqe:?}");
     }
 }

@@ -19,11 +19,11 @@ pub(in crate::emu) fn allocate(map: &Arc<DmaMap>, need: Layout) -> Result<Dma, H
         align_bytes: need.align_bytes,
         reason: reason.to_owned(),
     };
-    if need.len_bytes == 0 {
-        return Err(refused("nothing was asked for"));
+    if need.len_bytes == 0 || !need.align_bytes.is_power_of_two() {
+        return Err(refused("at least one byte, and a power of two as alignment, is accepted"));
     }
     let layout = alloc::Layout::from_size_align(need.len_bytes, need.align_bytes.max(HOST_PAGE_BYTES))
-        .map_err(|_| refused("the alignment is no power of two, or the length is out of reach"))?;
+        .map_err(|_| refused("the length is out of reach"))?;
     let owned = Owned::new(layout).ok_or_else(|| refused("the allocator has none"))?;
     let ptr = owned.ptr;
     // SAFETY: `owned` is valid for its whole length, and it outlives the region: `Unmap` drops the region first.
