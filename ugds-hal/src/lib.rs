@@ -18,6 +18,8 @@ pub mod pcie;
 pub mod emu;
 #[cfg(feature = "std")]
 mod event;
+#[cfg(all(feature = "std", target_os = "linux"))]
+pub mod vfio;
 
 pub use backend::{Admin, AdminError, Backend, Source, Traits};
 pub use clock::{Clock, Instant};

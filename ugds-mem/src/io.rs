@@ -62,7 +62,10 @@ impl<'a> Io<'a> {
     pub fn identify(identify: &Identify, to: Transfer<'a>) -> Result<Self, MemError> {
         check_direction(&to, Direction::DeviceWrites)?;
         if to.len_bytes() != IDENTIFY_BYTES {
-            return Err(MemError::Length { len_bytes: to.len_bytes().into(), max_bytes: IDENTIFY_BYTES.into() });
+            return Err(MemError::Length {
+                len_bytes: to.len_bytes().into(),
+                max_bytes: IDENTIFY_BYTES.into(),
+            });
         }
         Ok(Self::moving(&identify.to_sqe(), to))
     }
@@ -200,7 +203,9 @@ pub enum FormatError {
         lbads: u8,
     },
     /// Blocks carry metadata.
-    #[error("its format {index} has {metadata_bytes} bytes of metadata per block; formats without are supported")]
+    #[error(
+        "its format {index} has {metadata_bytes} bytes of metadata per block; formats without are supported"
+    )]
     Metadata {
         /// The format's number.
         index: u8,

@@ -1,7 +1,7 @@
 //! PRP lists that are built once, when memory is mapped, and serve every transfer in it.
 
-use crate::mapped::Pages;
 use crate::MemError;
+use crate::mapped::Pages;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nvme_proto::{BusAddr, prp};
@@ -66,7 +66,9 @@ fn addresses(memory: &Dma, count: usize) -> Box<[BusAddr]> {
         .mapping()
         .extents()
         .iter()
-        .flat_map(|extent| (0..extent.len_bytes / LIST_BYTES as u64).map(move |i| extent.addr.0 + i * LIST_BYTES as u64))
+        .flat_map(|extent| {
+            (0..extent.len_bytes / LIST_BYTES as u64).map(move |i| extent.addr.0 + i * LIST_BYTES as u64)
+        })
         .map(BusAddr)
         .take(count)
         .collect()

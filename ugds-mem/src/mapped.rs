@@ -1,10 +1,10 @@
 //! A region as one device sees it.
 
+use crate::MemError;
 use crate::domain::Index;
 use crate::lists::Lists;
 use crate::region::Memory;
 use crate::transfer::{MAX_TRANSFER_BYTES, Transfer};
-use crate::MemError;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use nvme_proto::prp::{self, Shape};

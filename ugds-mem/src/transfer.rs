@@ -22,7 +22,12 @@ pub struct Transfer<'a> {
 
 impl<'a> Transfer<'a> {
     #[inline]
-    pub(crate) fn new(mapped: &'a Arc<Mapped>, pointer: DataPointer, len_bytes: u32, used: Direction) -> Self {
+    pub(crate) fn new(
+        mapped: &'a Arc<Mapped>,
+        pointer: DataPointer,
+        len_bytes: u32,
+        used: Direction,
+    ) -> Self {
         Self { mapped, pointer, len_bytes, used }
     }
 

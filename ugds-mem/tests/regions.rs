@@ -35,7 +35,9 @@ fn allocated_memory_is_zeroed_aligned_and_kept_apart() {
 fn impossible_lengths_are_refused() {
     assert!(matches!(host::allocate(0), Err(MemError::Length { len_bytes: 0, .. })));
     assert!(matches!(host::allocate(usize::MAX), Err(MemError::Length { .. })));
-    assert!(matches!(host::allocate(1 << 60), Err(MemError::Allocate { len_bytes, .. }) if len_bytes == 1 << 60));
+    assert!(
+        matches!(host::allocate(1 << 60), Err(MemError::Allocate { len_bytes, .. }) if len_bytes == 1 << 60)
+    );
 }
 
 #[test]

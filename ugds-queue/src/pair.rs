@@ -3,6 +3,7 @@
 use crate::attachments::{Attachments, Busy};
 use crate::slots::{NO_MEMORY, Slots};
 use crate::wedge::Wedge;
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -248,15 +249,12 @@ impl<P: Port> QueuePair<P> {
 
     /// Forgets everything outstanding: nothing of it will be completed any more.
     ///
-    /// Taking the proof by reference keeps the device stopped in the eyes of the borrow checker no longer than this
-    /// call; the caller enables it again only with new queues.
-    ///
     /// # Errors
     ///
     /// The queue unchanged when the proof is another device's.
-    pub fn abandon(mut self, proof: &ugds_hal::Stopped) -> Result<P, Self> {
+    pub fn abandon(mut self, proof: &ugds_hal::Stopped) -> Result<P, Box<Self>> {
         if proof.domain() != self.domain {
-            return Err(self);
+            return Err(Box::new(self));
         }
         self.attachments.outstanding = 0;
         Ok(self.port)
@@ -267,8 +265,8 @@ impl<P: Port> QueuePair<P> {
     /// # Errors
     ///
     /// The queue unchanged while commands are outstanding.
-    pub fn into_port(self) -> Result<P, Self> {
-        if self.attachments.outstanding != 0 { Err(self) } else { Ok(self.port) }
+    pub fn into_port(self) -> Result<P, Box<Self>> {
+        if self.attachments.outstanding != 0 { Err(Box::new(self)) } else { Ok(self.port) }
     }
 
     #[cold]

@@ -50,19 +50,20 @@ impl<B: Backend> Known<B> {
     /// Stops whatever the controller was doing for the last owner.
     fn disable(self) -> Result<Disabled<B>, ControllerError> {
         let proof = self.backend.stop(Stop::Disable(self.ready_timeout)).map_err(gone)?;
-        Ok(Disabled { known: self, proof })
+        Ok(Disabled { known: self, _proof: proof })
     }
 }
 
 /// A controller that is proved to be stopped.
 struct Disabled<B> {
     known: Known<B>,
-    proof: Stopped,
+    /// What makes the name true. It ends when the controller is enabled.
+    _proof: Stopped,
 }
 
 impl<B: Backend> Disabled<B> {
     fn enable(self) -> Result<Enabled<B>, ControllerError> {
-        let Self { mut known, proof } = self;
+        let mut known = self.known;
         let timeout = known.options.admin_timeout;
         let admin = AdminQueue::open(&known.backend, known.page, timeout, known.options.cid_generations)?;
         let cc = Cc::for_page(known.page);
@@ -70,12 +71,7 @@ impl<B: Backend> Disabled<B> {
         let written = known.backend.property_write(Property::CC, u64::from(cc.into_bits())).and_then(|()| {
             known.backend.property_write(Property::CC, u64::from(cc.with_en(true).into_bits()))
         });
-        if let Err(error) = written {
-            admin.close(&proof);
-            return Err(error.into());
-        }
-        drop(proof);
-        match known.wait_ready() {
+        match written.map_err(ControllerError::from).and_then(|()| known.wait_ready()) {
             Ok(()) => Ok(Enabled { known, admin }),
             Err(error) => Err(roll_back(&known, admin, error)),
         }
@@ -250,7 +246,7 @@ fn max_transfer(identify: &identify::Controller, min_page: PageSize) -> u32 {
 /// The largest power of two that was asked for and that the controller takes. A queue has two entries at least, even
 /// where `MQES` says one.
 fn queue_entries(cap: Cap, wanted: u16) -> u16 {
-    let most = cap.max_queue_entries().min(wanted.into()).min(MAX_ENTRIES).max(2);
+    let most = cap.max_queue_entries().min(wanted.into()).clamp(2, MAX_ENTRIES);
     1 << most.ilog2()
 }
 

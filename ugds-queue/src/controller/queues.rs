@@ -2,6 +2,7 @@
 
 use super::{Controller, ControllerError};
 use crate::QueuePair;
+use alloc::boxed::Box;
 use ugds_hal::{Backend, Completion, PortSpec, Quarantine};
 
 impl<B: Backend> Controller<B> {
@@ -45,7 +46,7 @@ impl<B: Backend> Controller<B> {
 #[derive(Debug)]
 pub enum NotClosed<B: Backend> {
     /// Commands are outstanding.
-    Outstanding(QueuePair<B::Port>),
+    Outstanding(Box<QueuePair<B::Port>>),
     /// The controller did not confirm the deletion.
     Unconfirmed(Quarantine<B::Port>),
 }

@@ -36,11 +36,7 @@ impl<B: Backend> Controller<B> {
 
     /// Deletes the queues that have nothing outstanding, and returns the others.
     fn close_idle(&mut self, queues: Vec<QueuePair<B::Port>>) -> Vec<Left<B>> {
-        let close = |queue| match self.close_queue(queue) {
-            Ok(()) => None,
-            Err(left) => Some(left),
-        };
-        queues.into_iter().filter_map(close).collect()
+        queues.into_iter().filter_map(|queue| self.close_queue(queue).err()).collect()
     }
 
     /// Announces the shutdown and waits until the controller has done what it needs.

@@ -129,7 +129,7 @@ impl Found {
     fn read<B: Backend>(controller: &mut Controller<B>) -> Result<Self, Error> {
         let scan = controller.scan()?;
         Ok(Self {
-            identify: Box::new(controller.identify().clone()),
+            identify: Box::new(*controller.identify()),
             namespaces: scan.namespaces,
             refused: scan.refused,
             facts: controller.facts(),

@@ -1,0 +1,168 @@
+//! The backend over VFIO.
+//!
+//! UNSAFETY: maps callers' memory for the device, and keeps the promise by unmapping it in `drop`.
+
+#![allow(unsafe_code)]
+
+use super::arena::Arena;
+use super::bar::{Bar, VfioDoorbell};
+use super::config::ConfigSpace;
+use super::container::Container;
+use super::device::VfioDevice;
+use super::error::VfioError;
+use super::interrupts::Interrupts;
+use super::options::VfioOptions;
+use crate::pcie::{self, PciePort};
+use crate::{
+    Admin, Backend, Direction, Dma, DomainId, Event, Extent, HalError, Layout, Mapping, MonotonicClock,
+    PortSpec, Quarantine, Source, Traits,
+};
+use nvme_proto::BusAddr;
+use nvme_proto::register::{Cap, DoorbellKind, Property};
+use std::sync::Arc;
+
+/// An NVMe controller that is bound to vfio-pci.
+#[derive(Debug)]
+pub struct Vfio {
+    traits: Traits,
+    clock: MonotonicClock,
+    bar: Arc<Bar>,
+    config: ConfigSpace,
+    interrupts: Interrupts,
+    /// For memory that the device reads, writes, or both.
+    arenas: [Arena; 3],
+    device: VfioDevice,
+}
+
+impl Vfio {
+    /// Opens the controller with this PCI address, such as `0000:01:00.0`.
+    ///
+    /// # Errors
+    ///
+    /// [`VfioError`], which says what to do about it.
+    pub fn open(address: &str, options: VfioOptions) -> Result<Self, VfioError> {
+        let device = VfioDevice::open(address)?;
+        let config = ConfigSpace::of(&device)?;
+        let class = config.class(&device)?;
+        if class != NVME_CLASS {
+            return Err(VfioError::NotNvme { address: address.into(), class });
+        }
+        if options.reset && device.can_reset {
+            device.reset()?;
+        }
+        config.set_bus_master(&device, true)?;
+        let bar = Arc::new(Bar::map(&device, address, options.sigbus_handler)?);
+        let interrupts = Interrupts::new(device.vectors()?);
+        let path = format!("direct: PCI device {address} by VFIO, DMA checked by the IOMMU");
+        let arena = |direction| Arena::new(direction, options.hugepages);
+        Ok(Self {
+            traits: Traits::local(DomainId::fresh(), NAME, path).with_vectors(interrupts.count()),
+            clock: MonotonicClock::new(),
+            bar,
+            config,
+            interrupts,
+            arenas: [Direction::DeviceReads, Direction::DeviceWrites, Direction::Both].map(arena),
+            device,
+        })
+    }
+
+    fn doorbells(&self, spec: &PortSpec) -> Result<[VfioDoorbell; 2], HalError> {
+        let dstrd = Cap::from_bits(self.property_read(Property::CAP)?).dstrd();
+        let bell = |kind| VfioDoorbell::new(&self.bar, spec.qid, kind, dstrd);
+        Ok([bell(DoorbellKind::SubmissionTail)?, bell(DoorbellKind::CompletionHead)?])
+    }
+}
+
+impl Backend for Vfio {
+    type Port = PciePort<VfioDoorbell>;
+    type Clock = MonotonicClock;
+
+    fn traits(&self) -> &Traits {
+        &self.traits
+    }
+
+    fn clock(&self) -> &MonotonicClock {
+        &self.clock
+    }
+
+    fn property_read(&self, property: Property) -> Result<u64, HalError> {
+        self.bar.read(property)
+    }
+
+    fn property_write(&self, property: Property, value: u64) -> Result<(), HalError> {
+        self.bar.write(property, value)
+    }
+
+    fn memory(&self, need: Layout) -> Result<Dma, HalError> {
+        let [reads, writes, both] = &self.arenas;
+        let arena = match need.direction {
+            Direction::DeviceReads => reads,
+            Direction::DeviceWrites => writes,
+            Direction::Both => both,
+        };
+        arena.take(&self.device.container, self.traits.domain, need)
+    }
+
+    unsafe fn map(&self, source: Source, direction: Direction) -> Result<Arc<Mapping>, HalError> {
+        let Source::Host { ptr, len_bytes } = source;
+        // The IOMMU maps whole pages: those around the memory, too. The extents name the memory alone.
+        let lead = ptr.addr().get() & (PAGE - 1);
+        let hull = (lead + len_bytes).next_multiple_of(PAGE) as u64;
+        // SAFETY: only the address is used, and the page exists since the memory in it does.
+        let start = unsafe { ptr.byte_sub(lead) };
+        // SAFETY: the caller keeps the memory until the mapping is gone, and `Hull` unmaps it first.
+        let iova = unsafe { self.device.container.map(start, hull, direction) }?;
+        let container = Arc::clone(&self.device.container);
+        let release = Box::new(Hull { container, iova, len_bytes: hull });
+        let extent = Extent { addr: BusAddr(iova + lead as u64), len_bytes: len_bytes as u64 };
+        // SAFETY: the device reaches the memory there until `release` is dropped.
+        let mapping = unsafe { Mapping::new(Box::new([extent]), direction, self.traits.domain, release) };
+        Ok(Arc::new(mapping))
+    }
+
+    fn open_port(&self, spec: &PortSpec, admin: Option<&mut dyn Admin>) -> Result<Self::Port, HalError> {
+        pcie::open_port(self, spec, admin, self.doorbells(spec)?)
+    }
+
+    fn close_port(
+        &self,
+        port: Self::Port,
+        admin: Option<&mut dyn Admin>,
+    ) -> Result<(), Quarantine<Self::Port>> {
+        pcie::close_port(self, port, admin)
+    }
+
+    fn event(&self, vector: u16) -> Result<Event, HalError> {
+        self.interrupts
+            .event(&self.device, vector)?
+            .ok_or(HalError::Unsupported { what: "that interrupt vector", backend: NAME })
+    }
+}
+
+impl Drop for Vfio {
+    fn drop(&mut self) {
+        // The kernel does the same when the device's descriptor is closed; this is only sooner.
+        let _ = self.config.set_bus_master(&self.device, false);
+    }
+}
+
+/// The pages around a caller's memory, as the IOMMU has them.
+#[derive(Debug)]
+struct Hull {
+    container: Arc<Container>,
+    iova: u64,
+    len_bytes: u64,
+}
+
+impl Drop for Hull {
+    fn drop(&mut self) {
+        // It can only fail for a run that is not mapped, and then the device does not reach it either.
+        let unmapped = self.container.unmap(self.iova, self.len_bytes);
+        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+    }
+}
+
+const NAME: &str = "vfio";
+/// Base class 01h, sub class 08h, interface 02h.
+const NVME_CLASS: u32 = 0x01_08_02;
+const PAGE: usize = 4096;

@@ -1,0 +1,64 @@
+//! Configuration space: class, memory decoding, bus mastering.
+
+use super::device::{Region, VfioDevice};
+use super::error::VfioError;
+use std::io;
+use std::os::unix::fs::FileExt;
+use vfio_bindings::bindings::vfio::VFIO_PCI_CONFIG_REGION_INDEX;
+
+/// The device's configuration space.
+#[derive(Debug)]
+pub(super) struct ConfigSpace {
+    region: Region,
+}
+
+impl ConfigSpace {
+    pub(super) fn of(device: &VfioDevice) -> Result<Self, VfioError> {
+        Ok(Self { region: device.region(VFIO_PCI_CONFIG_REGION_INDEX)? })
+    }
+
+    /// The class code: base class, sub class, interface.
+    pub(super) fn class(&self, device: &VfioDevice) -> Result<u32, VfioError> {
+        Ok(self.read_u32(device, REVISION_AND_CLASS)? >> 8)
+    }
+
+    /// Lets the device answer to its addresses, and access memory or not. Returns what the device then says about
+    /// the latter; a device that is gone says yes.
+    pub(super) fn set_bus_master(&self, device: &VfioDevice, on: bool) -> Result<bool, VfioError> {
+        let before = self.read_u16(device, COMMAND)?;
+        let command = if on { before | MEMORY | BUS_MASTER } else { before & !BUS_MASTER };
+        device
+            .file
+            .write_all_at(&command.to_le_bytes(), self.region.offset + COMMAND)
+            .map_err(|source| failed("a write of configuration space", source))?;
+        Ok(self.read_u16(device, COMMAND)? & BUS_MASTER != 0)
+    }
+
+    fn read_u16(&self, device: &VfioDevice, at: u64) -> Result<u16, VfioError> {
+        let mut bytes = [0; 2];
+        self.read(device, at, &mut bytes)?;
+        Ok(u16::from_le_bytes(bytes))
+    }
+
+    fn read_u32(&self, device: &VfioDevice, at: u64) -> Result<u32, VfioError> {
+        let mut bytes = [0; 4];
+        self.read(device, at, &mut bytes)?;
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    fn read(&self, device: &VfioDevice, at: u64, to: &mut [u8]) -> Result<(), VfioError> {
+        device
+            .file
+            .read_exact_at(to, self.region.offset + at)
+            .map_err(|source| failed("a read of configuration space", source))
+    }
+}
+
+fn failed(call: &'static str, source: io::Error) -> VfioError {
+    VfioError::Call { call, source }
+}
+
+const COMMAND: u64 = 0x04;
+const MEMORY: u16 = 1 << 1;
+const BUS_MASTER: u16 = 1 << 2;
+const REVISION_AND_CLASS: u64 = 0x08;
