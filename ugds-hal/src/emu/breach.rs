@@ -59,6 +59,11 @@ pub enum Breach {
         /// The identifier.
         cid: Cid,
     },
+    /// A command carried the identifier FFFFh, which means "none" in the error log.
+    CommandIdReserved {
+        /// The queue.
+        qid: Qid,
+    },
 }
 
 impl fmt::Display for Breach {
@@ -80,6 +85,7 @@ impl fmt::Display for Breach {
                 write!(f, "register {offset:#x} was changed while enabled")
             }
             Self::ReadOnlyRegister { offset } => write!(f, "read-only register {offset:#x} was written"),
+            Self::CommandIdReserved { qid } => write!(f, "queue {qid}: a command is called ffffh"),
             Self::CommandIdInUse { qid, cid } => write!(f, "queue {qid}: {cid} is outstanding already"),
         }
     }

@@ -156,6 +156,9 @@ impl Lane {
         queue.advance(bell);
         let counters = if queue.qid.is_admin() { &core.counters.admin } else { &core.counters.io };
         stats::add(&counters[usize::from(sqe.opcode)], 1);
+        if sqe.cid() == Cid::NONE {
+            core.breach(Breach::CommandIdReserved { qid: queue.qid });
+        }
         if !queue.begin(sqe.cid()) {
             core.breach(Breach::CommandIdInUse { qid: queue.qid, cid: sqe.cid() });
             finish(core, queue, &sqe, Err(generic::COMMAND_ID_CONFLICT), false);

@@ -146,6 +146,8 @@ impl CompletionQueue {
             if state.held.is_empty() {
                 if posted != 0 && bell.is_waiting() {
                     bell.set_waiting(false);
+                    // Lanes that share the queue stopped fetching.
+                    core.wake_all();
                 }
                 break;
             }

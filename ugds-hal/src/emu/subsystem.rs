@@ -12,6 +12,8 @@ pub(super) struct Subsystem {
     health: Mutex<Health>,
     errors: Mutex<ErrorLog>,
     sanitize: Mutex<Sanitize>,
+    /// When the last sanitize operation ends, 0 if there was none.
+    sanitized_at: AtomicU64,
     pub(super) usage: Usage,
 }
 
@@ -84,6 +86,7 @@ impl Default for Subsystem {
             }),
             errors: Mutex::default(),
             sanitize: Mutex::default(),
+            sanitized_at: AtomicU64::new(0),
             usage: Usage::default(),
         }
     }
@@ -124,11 +127,14 @@ impl Subsystem {
 
     pub(super) fn set_sanitize(&self, sanitize: Sanitize) {
         *lock(&self.sanitize) = sanitize;
+        self.sanitized_at.store(sanitize.until, Ordering::Relaxed);
     }
 
-    pub(super) fn is_sanitizing(&self, now: u64) -> bool {
-        let sanitize = self.sanitize();
-        sanitize.cdw10 != 0 && now < sanitize.until
+    /// Whether a sanitize operation runs. The time is looked at only if there ever was one.
+    pub(super) fn is_sanitizing(&self, now: impl FnOnce() -> u64) -> bool {
+        // Relaxed: the operation is ordered before later commands by their queues.
+        let until = self.sanitized_at.load(Ordering::Relaxed);
+        until != 0 && now() < until
     }
 
     pub(super) fn set_temperature(&self, kelvins: u16) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 impl Context<'_> {
     pub(super) fn format(&self) -> Result<(), Status> {
-        if self.core.subsystem.is_sanitizing(self.core.now()) {
+        if self.core.subsystem.is_sanitizing(|| self.core.now()) {
             return Err(generic::SANITIZE_IN_PROGRESS);
         }
         let format = FormatNvm::from_sqe(self.sqe);
@@ -41,7 +41,7 @@ impl Context<'_> {
 
     pub(super) fn sanitize(&self) -> Result<(), Status> {
         let now = self.core.now();
-        if self.core.subsystem.is_sanitizing(now) {
+        if self.core.subsystem.is_sanitizing(|| now) {
             return Err(generic::SANITIZE_IN_PROGRESS);
         }
         match Sanitize::from_sqe(self.sqe).action {

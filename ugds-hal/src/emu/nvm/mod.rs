@@ -36,7 +36,7 @@ pub(super) fn execute(core: &Core, scratch: &mut Scratch, page: PageSize, sqe: &
         return Err(generic::INVALID_OPCODE);
     }
     check_flags(core, sqe)?;
-    if core.subsystem.is_sanitizing(core.now()) {
+    if core.subsystem.is_sanitizing(|| core.now()) {
         return Err(generic::SANITIZE_IN_PROGRESS);
     }
     let context = Context { core, page, sqe };
