@@ -71,7 +71,7 @@ impl Boot<'_> {
     ///
     /// # Errors
     /// When QEMU cannot start, the time is up, or the guest ends before its last step; the error has the console's
-    /// last lines. A step that fails is no error.
+    /// telling lines. A step that fails is no error.
     pub(crate) fn run(&self, live: Live) -> anyhow::Result<Outcome> {
         let scratch = Scratch::new()?;
         let console = scratch.join("console");
@@ -223,12 +223,10 @@ fn copy_new(from: &mut Option<File>, to: &mut dyn Write) -> anyhow::Result<()> {
 /// What failed, where, and what the guest said last.
 fn explanation(why: &str, control: &report::Control, scratch: &Scratch, verbosity: Verbosity) -> String {
     let mut text = format!("{why} ({})", control.position());
-    for (title, name) in
-        [("QEMU", "qemu"), ("the step's stderr", "stderr"), ("the serial console", "console")]
-    {
-        let said = read_lossy(&scratch.join(name));
-        if !said.trim().is_empty() {
-            text.push_str(&format!("\n-- last lines of {title}:\n{}", super::tail(&said, 20)));
+    for (title, name) in [("QEMU", "qemu"), ("stderr", "stderr"), ("the serial console", "console")] {
+        let said = log::telling_lines(&read_lossy(&scratch.join(name)));
+        if !said.is_empty() {
+            text.push_str(&format!("\n-- from {title}:\n{said}"));
         }
     }
     if verbosity == Verbosity::Quiet {

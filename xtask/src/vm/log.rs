@@ -99,6 +99,18 @@ fn is_fault(text: &str) -> bool {
         || (text.contains("DMAR") && text.to_ascii_lowercase().contains("fault"))
 }
 
+/// The lines of a console that tell most: from the first fault on, or else the last ones.
+pub(crate) fn telling_lines(console: &str) -> String {
+    let start = console.lines().position(is_fault);
+    match start {
+        Some(start) => {
+            let lines: Vec<&str> = console.lines().skip(start).take(CONSOLE_LINES).collect();
+            super::tail(&lines.join("\n"), CONSOLE_LINES)
+        }
+        None => super::tail(console, CONSOLE_LINES),
+    }
+}
+
 /// The text with every number, decimal or hexadecimal, replaced by `#`.
 fn normalised(text: &str) -> String {
     let mut result = String::new();
@@ -129,6 +141,7 @@ fn push_normalised(result: &mut String, word: &str) {
 
 /// The level of `KERN_WARNING`.
 const WARNING: u8 = 4;
+const CONSOLE_LINES: usize = 20;
 
 /// Parts of messages that are faults of any level. Their case is the kernel's.
 const FAULTS: &[&str] = &[
@@ -139,6 +152,7 @@ const FAULTS: &[&str] = &[
     "cut here",
     "kernel BUG at",
     "general protection fault",
+    "Kernel panic",
     "Unable to handle",
     "UBSAN:",
     "KFENCE:",
@@ -201,6 +215,14 @@ mod tests {
         assert!(parse("").is_err());
         let error = parse("<6>[    0.100000] DMAR: IOMMU enabled\n").unwrap_err();
         assert!(error.to_string().contains("lost its beginning"), "{error}");
+    }
+
+    #[test]
+    fn a_crash_is_shown_from_its_headline_on() {
+        let console = format!("booting\nKernel panic - not syncing\n{}", "? frame\n".repeat(40));
+        let lines = telling_lines(&console);
+        assert!(lines.starts_with("Kernel panic"), "{lines}");
+        assert_eq!(telling_lines("a\r\nb\r\n"), "a\nb");
     }
 
     #[test]
