@@ -125,6 +125,56 @@ fn an_identifier_in_use_is_a_conflict() {
 }
 
 #[test]
+fn the_identifier_that_means_none_is_recorded() {
+    let mut driver = Driver::new(EmuConfig::default().stepped());
+    let mut queue = driver.open(1, 8);
+    queue.send_as(Cid::NONE, &flush());
+    queue.port.publish();
+    assert!(queue.wait().status().is_success());
+    assert_eq!(driver.emu.breaches(), [Breach::CommandIdReserved { qid: Qid(1) }]);
+}
+
+/// Two lanes share one full completion queue: the one that does not own it must not sleep on when there is room.
+#[test]
+fn room_in_a_shared_completion_queue_wakes_all_lanes() {
+    for _ in 0..30 {
+        let mut driver =
+            Driver::new(EmuConfig { mode: Mode::Threads { workers: 2 }, ..EmuConfig::default() });
+        let memory = driver.buffer(3 * 4096);
+        let base = memory.mapping().contiguous().unwrap();
+        driver.admin.run(&create_cq(1, 2, base).to_sqe()).unwrap();
+        for qid in [1_u16, 2] {
+            let at = BusAddr(base.0 + u64::from(qid) * 4096);
+            driver.admin.run(&create_sq(qid, 1, 64, at).to_sqe()).unwrap();
+            for slot in 0..60_u16 {
+                let offset = usize::from(qid) * 4096 + usize::from(slot) * 64;
+                let sqe = flush().with_cid(Cid(slot));
+                memory.shared().copy_in(offset, nvme_proto::zerocopy::IntoBytes::as_bytes(&sqe)).unwrap();
+            }
+        }
+        driver.emu.store32(0x1008, 60);
+        driver.emu.store32(0x1010, 60);
+        let clock = driver.emu.clock();
+        for position in 0..120_u32 {
+            if position % 40 == 0 {
+                // Long enough for both workers to fall asleep.
+                std::thread::sleep(Duration::from_micros(500));
+            }
+            let status = memory.shared().word((position % 2) as usize * 16 + 12).unwrap();
+            let phase = u32::from(position / 2 % 2 == 0);
+            let mut attempt = 0;
+            while status.load(core::sync::atomic::Ordering::Acquire) >> 16 & 1 != phase {
+                assert!(attempt < 100_000, "completion {position} is missing");
+                clock.relax(attempt);
+                attempt += 1;
+            }
+            driver.emu.store32(0x100c, (position + 1) % 2);
+        }
+        driver.emu.assert_clean();
+    }
+}
+
+#[test]
 fn deleting_a_queue_ends_its_commands_first() {
     in_both_modes(|config| {
         let latency = Duration::from_secs(3600);

@@ -308,13 +308,16 @@ fn surprise_removal_reads_as_all_ones_and_stops_everything() {
     in_both_modes(|config| {
         let mut driver = Driver::new(config);
         let mut queue = driver.open(1, 8);
-        driver.emu.set_gone(true);
+        driver.emu.remove();
         assert!(csts(&driver.emu).is_gone());
         queue.send(&Flush { nsid: Nsid(1) }.to_sqe());
         assert!(queue.try_wait(Duration::from_millis(5)).is_none());
         assert!(matches!(driver.emu.stop(Stop::Disable(Duration::ZERO)), Err(HalError::Gone { .. })));
-        driver.emu.set_gone(false);
+        driver.emu.plug_in();
+        assert_eq!(driver.emu.property_read(Property::CC).unwrap(), 0);
         assert!(driver.emu.stop(Stop::Disable(Duration::from_secs(1))).is_ok());
+        let mut again = Driver::on(&driver.emu, PageSize::MIN);
+        again.open(1, 8).run(&Flush { nsid: Nsid(1) }.to_sqe()).unwrap();
     });
 }
 

@@ -2,9 +2,11 @@
 
 use super::backend::Emu;
 use super::breach::Breach;
+use super::config::EmuConfig;
 use super::dma::DmaViolation;
 use super::events::AsyncEvent;
 use super::namespace::MediaFault;
+use super::registers::Registers;
 use super::stats::EmuStats;
 use super::subsystem::Health;
 use nvme_proto::Nsid;
@@ -20,6 +22,12 @@ impl Emu {
     /// Steps until nothing happens by itself any more, and returns how many steps that took.
     pub fn run_until_idle(&self) -> usize {
         core::iter::from_fn(|| self.step().then_some(())).count()
+    }
+
+    /// The description that the model was made from.
+    #[must_use]
+    pub fn config(&self) -> &EmuConfig {
+        &self.core().config
     }
 
     /// The accesses to host memory that were refused, the oldest first, up to 1024 of them. A driver that is right
@@ -93,12 +101,18 @@ impl Emu {
         self.power_on();
     }
 
-    /// Removes the device by surprise, or plugs it in again: it does not answer, but it keeps what it has. Commands
-    /// in flight stop.
-    pub fn set_gone(&self, gone: bool) {
+    /// Removes the device by surprise: registers read as all ones, and commands in flight stop. What is cached stays.
+    pub fn remove(&self) {
         // At rest, so that nothing is half done when this returns.
-        self.core().at_rest(|_| self.core().set_gone(gone));
-        self.core().wake_all();
+        self.core().at_rest(|_| self.core().set_gone(true));
+    }
+
+    /// Plugs the device in again after [`remove`](Self::remove). Its controller has been reset.
+    pub fn plug_in(&self) {
+        let mut registers = self.core().registers();
+        self.core().tear_down(&mut registers);
+        *registers = Registers::default();
+        self.core().set_gone(false);
     }
 
     /// Makes the controller report a fatal error (`CSTS.CFS`) and stop.

@@ -61,7 +61,7 @@ pub struct EmuConfig {
     pub latency: Duration,
     /// The width of the pipe that all data goes through, in MiB/s; 0 means that it takes no time.
     pub bandwidth_mib_s: u64,
-    /// How a sanitize operation takes.
+    /// How long a sanitize operation takes. Commands fail until it is done.
     pub sanitize_time: Duration,
     /// How memory of the host appears on the bus.
     pub iova: Iova,
