@@ -156,7 +156,7 @@ fn decompress(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// Fetches the newest kernel of `suites`' last suite below `folder`; its packages are found through the metapackage.
+/// Fetches the kernel `release` into `folder`: its image, its modules and its configuration.
 pub(crate) fn fetch(apt: &apt::Apt, release: &str, folder: &Path) -> anyhow::Result<()> {
     let image = format!("linux-image-{release}");
     let suffix = format!("-{release}");

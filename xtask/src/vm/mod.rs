@@ -53,11 +53,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
 fn help() -> String {
     format!(
         "A virtual machine with an NVMe device behind an IOMMU\n\n\
-        cargo xtask vm setup [--update]           install QEMU, fetch the newest kernel (into UGDS_VM_CACHE)\n\
+        cargo xtask vm setup [--update]             install QEMU, fetch the newest kernel (into UGDS_VM_CACHE)\n\
         cargo xtask vm run [OPTION..] -- CMD ARG..  run CMD in the guest; its exit status is the task's\n\
-        cargo xtask vm shell [OPTION..]           a shell in the guest; Ctrl-A X ends it\n\
+        cargo xtask vm shell [OPTION..]             a shell in the guest; Ctrl-A X ends it\n\
         cargo xtask vm test [BOOT..] [--verbose] [--out DIR]\n\
-        \x20                                         the smoke tests, or the boots whose names contain BOOT\n\n\
+        \x20                                           the smoke tests, or the boots whose names contain BOOT\n\n\
         In the guest: busybox, `nvme-bind vfio-pci|nvme|none`, `pci`, $NVME_BDF; files in /out come back.\n\n\
         Options\n{}",
         options::HELP
