@@ -43,7 +43,7 @@ pub(crate) enum LogCheck {
 
 /// The text for `--help`.
 pub(crate) const HELP: &str = "\
-  --device-opts OPTS    options of QEMU's nvme device: mdts=5,mqes=63,max_ioqpairs=2,dbcs=off,..
+\x20 --device-opts OPTS    options of QEMU's nvme device: mdts=5,mqes=63,max_ioqpairs=2,dbcs=off,..
   --disk PATH|SIZE[,NSOPTS]
                         a namespace, by image or by size of a temporary one (64M); NSOPTS are options of
                         nvme-ns: logical_block_size=4096,ms=8,..  May be repeated; without it: 64M
