@@ -18,7 +18,7 @@ pub mod pcie;
 pub mod emu;
 #[cfg(feature = "std")]
 mod event;
-#[cfg(all(feature = "std", target_os = "linux"))]
+#[cfg(feature = "std")]
 pub mod vfio;
 
 pub use backend::{Admin, AdminError, Backend, Source, Traits};

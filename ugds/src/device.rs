@@ -12,6 +12,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 use ugds_hal::emu::Emu;
+use ugds_hal::vfio::{Vfio, VfioOptions};
 use ugds_mem::{Mapped, Memory};
 use ugds_queue::controller::{Options, Refused};
 use ugds_queue::{Busy, Wedge};
@@ -55,6 +56,7 @@ pub(crate) struct Inner {
 /// The backends of this build.
 enum AnyCore {
     Emu(Core<Emu>),
+    Vfio(Core<Vfio>),
 }
 
 /// Calls a method of the core, whatever its backend.
@@ -62,6 +64,7 @@ macro_rules! with_core {
     ($core:expr, $name:ident => $call:expr) => {
         match $core {
             AnyCore::Emu($name) => $call,
+            AnyCore::Vfio($name) => $call,
         }
     };
 }
@@ -100,15 +103,17 @@ impl Device {
     pub fn open(uri: &str) -> Result<Self, Error> {
         let uri = Uri::parse(uri)?;
         let mut options = Options::default();
-        let (emu, chosen) = match uri.target() {
+        match uri.target() {
             Target::Emu(emu) => {
                 options.queues = emu.queues();
-                (Emu::new(emu.to_config()?)?, uri.nsid())
+                Self::with_emu(Emu::new(emu.to_config()?)?, options, uri.nsid())
             }
-            Target::Vfio(_) => return Err(Error::Backend { scheme: "vfio" }),
-            Target::Kmod(_) => return Err(Error::Backend { scheme: "ugds" }),
-        };
-        Self::with_emu(emu, options, chosen)
+            Target::Vfio(address) => {
+                let vfio = Vfio::open(&address.to_string(), VfioOptions::default())?;
+                Self::with_vfio(vfio, options, uri.nsid())
+            }
+            Target::Kmod(_) => Err(Error::Backend { scheme: "ugds" }),
+        }
     }
 
     /// Opens an emulated controller that the caller made, to keep a hold on what the controller sees.
@@ -119,6 +124,16 @@ impl Device {
     pub fn with_emu(emu: Emu, options: Options, chosen: Option<Nsid>) -> Result<Self, Error> {
         let (core, found) = Core::open(Arc::new(emu), options, IO_TIMEOUT)?;
         Self::assemble(AnyCore::Emu(core), found, chosen)
+    }
+
+    /// Opens a PCI device that the caller claimed by VFIO.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn with_vfio(vfio: Vfio, options: Options, chosen: Option<Nsid>) -> Result<Self, Error> {
+        let (core, found) = Core::open(Arc::new(vfio), options, IO_TIMEOUT)?;
+        Self::assemble(AnyCore::Vfio(core), found, chosen)
     }
 
     fn assemble(core: AnyCore, found: Found, chosen: Option<Nsid>) -> Result<Self, Error> {

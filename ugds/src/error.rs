@@ -3,7 +3,7 @@
 use crate::uri::UriError;
 use nvme_proto::{Lba, Nsid, Status};
 use std::fmt;
-use ugds_hal::emu;
+use ugds_hal::{emu, vfio};
 use ugds_mem::MemError;
 use ugds_queue::controller::ControllerError;
 use ugds_queue::{Busy, SubmitError, Wedge};
@@ -16,7 +16,7 @@ pub enum Error {
     #[error(transparent)]
     Uri(#[from] UriError),
     /// The backend is not part of this build.
-    #[error("{scheme}: devices are not built into this version; emu: devices are")]
+    #[error("{scheme}: devices are not built into this version; emu: and vfio: devices are")]
     Backend {
         /// The URI's scheme.
         scheme: &'static str,
@@ -24,6 +24,9 @@ pub enum Error {
     /// The emulated controller could not be made.
     #[error(transparent)]
     Emu(#[from] emu::ConfigError),
+    /// The device could not be claimed by VFIO.
+    #[error(transparent)]
+    Vfio(#[from] vfio::VfioError),
     /// The controller failed to start, to answer an admin command, or to stop.
     #[error(transparent)]
     Controller(#[from] ControllerError),

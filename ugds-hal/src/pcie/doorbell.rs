@@ -49,7 +49,8 @@ impl ShadowPages {
         let bytes = usize::try_from(page.bytes()).unwrap_or(usize::MAX);
         let layout = |direction| Layout { len_bytes: bytes, align_bytes: bytes, direction };
         Ok(Self {
-            shadow: ManuallyDrop::new(backend.memory(layout(Direction::DeviceReads))?),
+            // The device should only read the shadows, but QEMU's stores its own positions there first.
+            shadow: ManuallyDrop::new(backend.memory(layout(Direction::Both))?),
             event_index: ManuallyDrop::new(backend.memory(layout(Direction::DeviceWrites))?),
             doorbell_stride,
             released: AtomicBool::new(false),
