@@ -109,6 +109,8 @@ fn a_file_keeps_its_namespaces_apart_and_for_the_next_model() {
         assert_eq!(back, if nsid == 2 { vec![0; 4096] } else { pattern(nsid.into(), 4096) });
     }
     let larger = config.with_namespaces(3, 2 << 20, 4096);
+    assert!(matches!(Emu::new(larger.clone()), Err(ConfigError::FileInUse { .. })));
+    drop((driver, queue, emu));
     assert!(matches!(Emu::new(larger), Err(ConfigError::FileTooSmall { .. })));
     let nowhere = EmuConfig::default().with_file(dir.path().join("none/disk"));
     assert!(matches!(Emu::new(nowhere), Err(ConfigError::File { .. })));

@@ -26,6 +26,12 @@ pub enum BytesError {
         "`{0}` is no number of bytes; a number with or without one of the suffixes K, M, G, T (powers of 1024) is accepted"
     )]
     Form(String),
+    /// It has the suffix of a power of 1000.
+    #[error("`{text}` is no number of bytes; write {short} or {short}iB (powers of 1024)", short = short(text))]
+    Decimal {
+        /// The text, such as `4GB`.
+        text: String,
+    },
     /// It doesn't fit 64 bits.
     #[error("`{0}` is too large; less than 16777216T is accepted")]
     Range(String),
@@ -38,7 +44,7 @@ impl FromStr for Bytes {
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (digits, suffix) = text.split_at(end);
         let shift = shift_of(suffix).filter(|_| !digits.is_empty());
-        let shift = shift.ok_or_else(|| BytesError::Form(text.to_owned()))?;
+        let shift = shift.ok_or_else(|| not_a_number(text, digits, suffix))?;
         let number: Option<u64> = digits.parse().ok();
         let bytes = number.and_then(|number| number.checked_mul(1 << shift));
         bytes.map(Self).ok_or_else(|| BytesError::Range(text.to_owned()))
@@ -55,6 +61,17 @@ impl fmt::Display for Bytes {
         }
         write!(f, "{}", self.0)
     }
+}
+
+fn not_a_number(text: &str, digits: &str, suffix: &str) -> BytesError {
+    let decimal = matches!(suffix, "kB" | "KB" | "MB" | "GB" | "TB" | "kb" | "mb" | "gb" | "tb");
+    let text = text.to_owned();
+    if decimal && !digits.is_empty() { BytesError::Decimal { text } } else { BytesError::Form(text) }
+}
+
+/// `4G` for `4GB`.
+fn short(text: &str) -> String {
+    text[..text.len() - 1].to_ascii_uppercase()
 }
 
 fn shift_of(suffix: &str) -> Option<u32> {
@@ -81,7 +98,7 @@ mod tests {
 
     #[test]
     fn other_text_is_refused_with_its_value() {
-        for text in ["", "K", "-1", "+1", "1.5G", "4KB", "4kib", "4 K", "1E", "0x10", "K4", "4Ki"] {
+        for text in ["", "K", "-1", "+1", "1.5G", "4KiBs", "4kib", "4 K", "1E", "0x10", "K4", "4Ki"] {
             let error = text.parse::<Bytes>().unwrap_err();
             assert_eq!(error, BytesError::Form(text.to_owned()));
             assert!(error.to_string().contains(&format!("`{text}`")));
@@ -89,6 +106,17 @@ mod tests {
         for text in ["18446744073709551616", "16777216T", "99999999999999999999999"] {
             assert_eq!(text.parse::<Bytes>(), Err(BytesError::Range(text.to_owned())));
         }
+    }
+
+    #[test]
+    fn powers_of_1000_are_told_what_to_write() {
+        for (text, write) in
+            [("4GB", "write 4G or 4GiB"), ("10kB", "write 10K or 10KiB"), ("1tb", "write 1T or 1TiB")]
+        {
+            let message = text.parse::<Bytes>().unwrap_err().to_string();
+            assert!(message.contains(&format!("`{text}`")) && message.contains(write), "{message}");
+        }
+        assert_eq!("GB".parse::<Bytes>(), Err(BytesError::Form("GB".to_owned())));
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::options::{Options, bad_value};
+use super::options::{Options, bad_value, too_large};
 use super::{Bytes, UriError, escape};
 
 /// What an `emu:` URI says.
 ///
 /// | option | default | meaning |
 /// |---|---|---|
-/// | `size` | length of an existing file, else `1G` | bytes of each namespace, a multiple of `lba` |
+/// | `size` | `1G` in memory; of a file, its content | bytes of each namespace, a multiple of `lba` |
 /// | `lba` | `4096` | bytes of a block, a power of two from 512 to 64K |
 /// | `queues` | `8` | I/O queue pairs, 1 to 1024 |
 /// | `mqes` | `1023` | `CAP.MQES`: entries of a queue, 0's based |
@@ -24,11 +24,18 @@ use super::{Bytes, UriError, escape};
 /// | `ooo` | none | the seed of an order in which commands are completed |
 /// | `latency_us` | `0` | microseconds from the fetch of a command to its data |
 /// | `bandwidth_mib` | `0` | MiB/s that all commands share; 0 is no limit |
+///
+/// A file that is missing or empty becomes an image of zeros if `size` is given, and is an error otherwise, so that a
+/// misspelled name makes no file. With a file that has content, `size` may be left out; if it is given, it must
+/// agree with the content.
+///
+/// The image holds the namespaces one after the other and nothing else: neither how many they are nor the size of
+/// their blocks is recorded. Open an image with the `namespaces` and the `lba` that it was made with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmuUri {
     /// The image. `None` keeps the blocks in memory.
     pub file: Option<PathBuf>,
-    /// Bytes of each namespace. `None` leaves it to the image's length, or to the default.
+    /// Bytes of each namespace. `None` leaves it to the image's length, or in memory to the default.
     pub size_bytes: Option<u64>,
     /// Bytes of a block.
     pub lba_bytes: u32,
@@ -81,7 +88,7 @@ impl Default for EmuUri {
 }
 
 impl EmuUri {
-    /// The size of each namespace when neither an option nor an image says one.
+    /// The size of each namespace in memory when no option says one.
     pub const DEFAULT_SIZE_BYTES: u64 = 1 << 30;
 
     /// I/O queue pairs.
@@ -124,8 +131,8 @@ impl EmuUri {
         }
         let max = MAX_TOTAL_BYTES / u64::from(self.namespaces);
         if size_bytes > max {
-            let accepted = format!("at most {max} bytes with namespaces={}", self.namespaces);
-            return Err(bad_value("size", value, accepted));
+            let accepted = format!("at most {} with namespaces={}", Bytes(max), self.namespaces);
+            return Err(too_large("size", value, accepted));
         }
         Ok(())
     }

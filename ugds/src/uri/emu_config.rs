@@ -1,5 +1,7 @@
 //! From the text of an `emu:` URI to the description of a controller model.
 
+use std::io::ErrorKind;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,11 +12,13 @@ use super::{EmuUri, UriError};
 impl EmuUri {
     /// The controller that the URI describes.
     ///
-    /// Without `size`, an image that exists and has content decides it.
+    /// Without `size`, the image's content decides it.
     ///
     /// # Errors
     ///
-    /// [`UriError::ImageLength`] when that image can't be divided into whole blocks.
+    /// Without `size`, [`UriError::NoImage`] when the image is missing or empty, and [`UriError::ImageLength`] when
+    /// its content can't be divided into whole blocks. With it, [`UriError::ImageSize`] when there is content of
+    /// another length. [`UriError::NoRegularFile`] for a folder, a pipe or a device.
     pub fn to_config(&self) -> Result<EmuConfig, UriError> {
         let default = EmuConfig::default();
         let config = EmuConfig {
@@ -40,13 +44,26 @@ impl EmuUri {
     }
 
     fn namespace_bytes(&self) -> Result<u64, UriError> {
-        if let Some(size_bytes) = self.size_bytes {
-            return Ok(size_bytes);
+        let Some(path) = self.file.as_deref() else {
+            return Ok(self.size_bytes.unwrap_or(Self::DEFAULT_SIZE_BYTES));
+        };
+        match (Image::at(path)?, self.size_bytes) {
+            (Image::Content { len_bytes }, Some(size_bytes)) => self.agreed(path, len_bytes, size_bytes),
+            (Image::Content { len_bytes }, None) => self.share_of(path, len_bytes),
+            (Image::Unknown, size_bytes) => Ok(size_bytes.unwrap_or(Self::DEFAULT_SIZE_BYTES)),
+            (Image::Missing | Image::Empty, Some(size_bytes)) => Ok(size_bytes),
+            (image, None) => {
+                Err(UriError::NoImage { path: path.to_owned(), empty: matches!(image, Image::Empty) })
+            }
         }
-        match self.file.as_deref().and_then(|path| Some((path, content_bytes(path)?))) {
-            Some((path, len_bytes)) => self.share_of(path, len_bytes),
-            None => Ok(Self::DEFAULT_SIZE_BYTES),
+    }
+
+    fn agreed(&self, path: &Path, len_bytes: u64, size_bytes: u64) -> Result<u64, UriError> {
+        let namespaces = self.namespaces;
+        if size_bytes.checked_mul(namespaces.into()) != Some(len_bytes) {
+            return Err(UriError::ImageSize { path: path.to_owned(), len_bytes, size_bytes, namespaces });
         }
+        Ok(size_bytes)
     }
 
     fn share_of(&self, path: &Path, len_bytes: u64) -> Result<u64, UriError> {
@@ -58,11 +75,30 @@ impl EmuUri {
     }
 }
 
-/// The length of a file with content. What is wrong with a file that can't be looked at, the emulator says when it
-/// opens it.
-fn content_bytes(path: &Path) -> Option<u64> {
-    let file = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    Some(file.len()).filter(|len_bytes| *len_bytes > 0)
+/// What there is under the name of an image.
+enum Image {
+    Missing,
+    Empty,
+    Content {
+        len_bytes: u64,
+    },
+    /// It can't be looked at. Why, the emulator says when it opens it.
+    Unknown,
+}
+
+impl Image {
+    fn at(path: &Path) -> Result<Self, UriError> {
+        match std::fs::metadata(path) {
+            Ok(file) if !file.is_file() => Err(UriError::NoRegularFile {
+                path: path.to_owned(),
+                block_device: file.file_type().is_block_device(),
+            }),
+            Ok(file) if file.len() == 0 => Ok(Self::Empty),
+            Ok(file) => Ok(Self::Content { len_bytes: file.len() }),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Self::Missing),
+            Err(_) => Ok(Self::Unknown),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -93,15 +129,40 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("disk.img");
         let uri = EmuUri { file: Some(path.clone()), namespaces: 2, ..EmuUri::default() };
-        assert_eq!(uri.to_config().unwrap().namespaces[0].size_bytes, EmuUri::DEFAULT_SIZE_BYTES);
-
         std::fs::write(&path, vec![0; 4 * 4096]).unwrap();
         assert_eq!(uri.to_config().unwrap().namespaces[1].size_bytes, 2 * 4096);
+        let asked = EmuUri { size_bytes: Some(2 * 4096), ..uri.clone() };
+        assert_eq!(asked.to_config().unwrap().namespaces[0].size_bytes, 2 * 4096);
+        for size_bytes in [4096, 4 * 4096, u64::MAX / 4096 * 4096] {
+            let asked = EmuUri { size_bytes: Some(size_bytes), namespaces: 1, ..uri.clone() };
+            let fits = size_bytes == 4 * 4096;
+            assert_eq!(asked.to_config().is_ok(), fits, "{size_bytes}");
+        }
         let asked = EmuUri { size_bytes: Some(4096), ..uri.clone() };
-        assert_eq!(asked.to_config().unwrap().namespaces[0].size_bytes, 4096);
+        let message = asked.to_config().unwrap_err().to_string();
+        assert!(message.contains("has 16K, but namespaces=2 times size=4K is 8K"), "{message}");
 
         std::fs::write(&path, vec![0; 3 * 4096]).unwrap();
         let message = uri.to_config().unwrap_err().to_string();
-        assert!(message.contains("has 12288 bytes; a multiple of 8192 bytes"), "{message}");
+        assert!(message.contains("has 12K, which is no multiple of 8K"), "{message}");
+    }
+
+    #[test]
+    fn a_misspelled_name_makes_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a%.img");
+        let uri = EmuUri { file: Some(path.clone()), ..EmuUri::default() };
+        let sized = EmuUri { size_bytes: Some(8192), ..uri.clone() };
+        let message = uri.to_config().unwrap_err().to_string();
+        let example = format!("as in 'emu:{}/a%25.img?size=1G'", folder.path().display());
+        assert!(message.starts_with("no such image: ") && message.contains(&example), "{message}");
+        assert_eq!(sized.to_config().unwrap().namespaces[0].size_bytes, 8192);
+
+        std::fs::write(&path, b"").unwrap();
+        assert!(uri.to_config().unwrap_err().to_string().contains("is empty"));
+        assert_eq!(sized.to_config().unwrap().namespaces[0].size_bytes, 8192);
+
+        let odd = EmuUri { file: Some(folder.path().to_owned()), ..sized };
+        assert!(odd.to_config().unwrap_err().to_string().contains("is no regular file"));
     }
 }

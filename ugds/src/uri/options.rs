@@ -39,6 +39,10 @@ impl<'a> Options<'a> {
         let number = digits_only(value).and_then(|digits| digits.parse::<T>().ok());
         match number.filter(|number| (min..=max).contains(number)) {
             Some(number) => Ok(number),
+            // Only digits that are refused: the number is too large, or it is below a `min` of 1.
+            None if digits_only(value).is_some() && value.bytes().any(|digit| digit != b'0') => {
+                Err(too_large(name, value, format!("a number from {min} to {max}")))
+            }
             None => Err(bad_value(name, value, format!("a number from {min} to {max}"))),
         }
     }
@@ -54,13 +58,17 @@ impl<'a> Options<'a> {
 
     /// A number of bytes.
     pub(super) fn bytes(&self, name: &'static str) -> Result<Option<u64>, UriError> {
-        let parse = |value: &str| value.parse::<Bytes>().map_err(|_| bad_value(name, value, BYTES_ACCEPTED));
+        let bytes_error = |value: &str, source| UriError::Bytes { name, value: value.to_owned(), source };
+        let parse = |value: &str| value.parse::<Bytes>().map_err(|source| bytes_error(value, source));
         self.value(name).map(parse).transpose().map(|bytes| bytes.map(|bytes| bytes.0))
     }
 
     /// `ns=N`, from 1 to `last`.
     pub(super) fn namespace(&self, last: Nsid) -> Result<Option<Nsid>, UriError> {
-        let chosen = self.number("ns", Nsid::NONE.0, 1, last.0)?;
+        let chosen = self.number("ns", Nsid::NONE.0, 1, Nsid::ALL.0 - 1)?;
+        if chosen > last.0 {
+            return Err(UriError::NoNamespace { given: chosen, namespaces: last.0 });
+        }
         Ok(Some(Nsid(chosen)).filter(|nsid| *nsid != Nsid::NONE))
     }
 
@@ -84,11 +92,25 @@ pub(super) fn bad_value(
     UriError::Value { name, value: value.to_string(), accepted: accepted.into() }
 }
 
+/// The error for a `value` beyond what the option `name` takes.
+pub(super) fn too_large(name: &'static str, value: &str, accepted: impl Into<String>) -> UriError {
+    UriError::TooLarge { name, value: value.to_owned(), accepted: accepted.into() }
+}
+
 fn name_and_value(option: &str) -> Result<(&str, &str), UriError> {
     match option.split_once('=') {
-        Some((name, value)) if !name.is_empty() && !value.is_empty() => Ok((name, value)),
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => match separator_in(value) {
+            Some(separator) => Err(UriError::OptionSeparator { given: option.to_owned(), separator }),
+            None => Ok((name, value)),
+        },
         _ => Err(UriError::OptionForm { given: option.to_owned() }),
     }
+}
+
+/// What stands between two options in `value`. No value of an option has such a character.
+fn separator_in(value: &str) -> Option<char> {
+    let (at, separator) = value.char_indices().find(|(_, character)| ";,?+ ".contains(*character))?;
+    value[at..].contains('=').then_some(separator)
 }
 
 /// `parse` of the standard library takes a sign, which has no place here.
@@ -97,14 +119,25 @@ fn digits_only(value: &str) -> Option<&str> {
 }
 
 fn unknown(scheme: &'static str, name: &str, accepted: &[&'static str]) -> UriError {
-    let by_distance = accepted.iter().map(|option| (distance(option, name), *option)).min();
-    let closest = by_distance.filter(|(distance, option)| *distance <= 2 && *distance < option.len());
+    let near = |option: &str| {
+        let shortened = name.len() >= 2 && is_shortened(name, option);
+        shortened || distance(option, name) <= 2 && distance(option, name) < option.len()
+    };
+    // What has all the letters in order was shortened: `sz` is `size`, although `sgl` is as near.
+    let key = |option: &&str| (!is_shortened(name, option), distance(option, name));
+    let closest = accepted.iter().copied().filter(|option| near(option)).min_by_key(key);
     UriError::UnknownOption {
         scheme,
         name: name.to_owned(),
         accepted: accepted.join(", "),
-        closest: closest.map(|(_, option)| option.to_owned()),
+        closest: closest.map(str::to_owned),
     }
+}
+
+/// Whether `name` is `option` without some of its characters.
+fn is_shortened(name: &str, option: &str) -> bool {
+    let mut rest = option.chars();
+    name.chars().all(|character| rest.any(|other| other == character))
 }
 
 /// How many characters must be put in, taken out or replaced to make `b` of `a` (Levenshtein).
@@ -121,8 +154,6 @@ fn distance(a: &str, b: &str) -> usize {
     }
     row[b.chars().count()]
 }
-
-const BYTES_ACCEPTED: &str = "a number of bytes with or without a suffix K, M, G, T (powers of 1024)";
 
 #[cfg(test)]
 mod tests {
@@ -144,5 +175,17 @@ mod tests {
             panic!("accepted")
         };
         assert_eq!(error.to_string(), "emu: has no option `colour`; accepted are size, ns");
+    }
+
+    #[test]
+    fn shortened_names_are_understood() {
+        for (name, meant) in [("sz", "size"), ("que", "queues"), ("bandwidth", "bandwidth_mib")] {
+            let Err(UriError::UnknownOption { closest, .. }) =
+                Options::parse("emu:", super::super::emu::OPTIONS, Some(&format!("{name}=1")))
+            else {
+                panic!("accepted")
+            };
+            assert_eq!(closest.as_deref(), Some(meant));
+        }
     }
 }

@@ -139,7 +139,8 @@ pub enum Backing {
     #[default]
     Memory,
     /// In a file, one namespace after the other. A file that is missing or empty is made, sparse; one with content
-    /// must be large enough.
+    /// must be large enough. It is locked (`flock`): one controller uses a file at a time. Where one namespace ends
+    /// and the next begins is not recorded in it.
     File(PathBuf),
 }
 

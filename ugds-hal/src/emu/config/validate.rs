@@ -40,6 +40,12 @@ pub enum ConfigError {
         /// The sum of the namespaces' sizes.
         needed_bytes: u64,
     },
+    /// The backing file belongs to another controller, of this process or of another.
+    #[error("{} is in use by another device or process", path.display())]
+    FileInUse {
+        /// The file.
+        path: PathBuf,
+    },
     /// The backing file can't be used.
     #[error("{}: {source}", path.display())]
     File {

@@ -3,7 +3,7 @@
 use super::MediumError;
 use crate::emu::config::ConfigError;
 use nix::errno::Errno;
-use nix::fcntl::{FallocateFlags, fallocate};
+use nix::fcntl::{FallocateFlags, Flock, FlockArg, fallocate};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
@@ -11,11 +11,13 @@ use std::path::Path;
 
 #[derive(Debug)]
 pub(super) struct FileMedium {
-    file: File,
+    /// Locked for as long as it is open: two controllers over one image, each with a cache and a layout of its own,
+    /// would destroy each other's blocks unnoticed.
+    file: Flock<File>,
 }
 
 impl FileMedium {
-    /// Opens a file of at least `size_bytes`; makes it, sparse, when it is missing or empty.
+    /// Opens a file of at least `size_bytes`, for this controller alone; makes it, sparse, when it is missing or empty.
     pub(super) fn open(path: &Path, size_bytes: u64) -> Result<Self, ConfigError> {
         let failed = |source| ConfigError::File { path: path.to_owned(), source };
         let file = OpenOptions::new()
@@ -25,6 +27,11 @@ impl FileMedium {
             .truncate(false)
             .open(path)
             .map_err(failed)?;
+        // Before anything is looked at or changed. By flock and not by fcntl, whose locks belong to the process.
+        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| match errno {
+            Errno::EWOULDBLOCK => ConfigError::FileInUse { path: path.to_owned() },
+            errno => failed(errno.into()),
+        })?;
         let len_bytes = file.metadata().map_err(failed)?.len();
         if len_bytes == 0 {
             file.set_len(size_bytes).map_err(failed)?;
@@ -55,7 +62,7 @@ impl FileMedium {
             return Err(MediumError::Write);
         };
         let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
-        match fallocate(&self.file, flags, start, bytes) {
+        match fallocate(&*self.file, flags, start, bytes) {
             Ok(()) => Ok(()),
             Err(Errno::EOPNOTSUPP | Errno::ENOSYS) => self.write_zeroes(offset, len),
             Err(errno) => Err(write_error(&errno.into())),
@@ -112,6 +119,23 @@ mod tests {
         ));
     }
 
+    /// By the same name, through a symbolic link and through a hard one.
+    #[test]
+    fn an_image_has_one_user_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = |name: &str| dir.path().join(name);
+        let medium = FileMedium::open(&name("disk"), 4096).unwrap();
+        std::os::unix::fs::symlink("disk", name("symbolic")).unwrap();
+        std::fs::hard_link(name("disk"), name("hard")).unwrap();
+        for path in ["disk", "symbolic", "hard"].map(name) {
+            let error = FileMedium::open(&path, 4096).unwrap_err();
+            let expected = format!("{} is in use by another device or process", path.display());
+            assert_eq!(error.to_string(), expected);
+        }
+        drop(medium);
+        FileMedium::open(&name("hard"), 4096).unwrap();
+    }
+
     #[test]
     fn what_was_truncated_away_can_not_be_read() {
         let dir = tempfile::tempdir().unwrap();
@@ -127,6 +151,7 @@ mod tests {
     #[test]
     fn a_full_device_is_a_capacity_error() {
         let file = OpenOptions::new().read(true).write(true).open("/dev/full").unwrap();
+        let file = Flock::lock(file, FlockArg::LockSharedNonblock).unwrap();
         assert_eq!(FileMedium { file }.write(0, &[0; 512]), Err(MediumError::Capacity));
     }
 }
