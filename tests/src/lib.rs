@@ -1,1 +1,3 @@
-//! Whole-system tests of uGDS: see the folder `tests` beside this one.
+//! What the whole-system tests share. The tests themselves are in the folder `tests` beside this one.
+
+pub mod oracle;

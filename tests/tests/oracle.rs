@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::time::Duration;
 use ugds::emu::{Emu, EmuConfig, Iova, NamespaceConfig};
-use ugds::nvme::Lba;
-use ugds::{Device, Namespace, Options, Region};
+use ugds::{Device, Options};
+use ugds_tests::oracle::{Random, Twin};
 
 /// What one controller is like.
 #[derive(Clone, Debug)]
@@ -101,77 +101,6 @@ impl Make {
     }
 }
 
-/// A namespace and what it should hold; a region and what it should hold.
-struct Twin<'a> {
-    namespace: &'a Namespace,
-    blocks: Vec<u8>,
-    region: Region,
-    memory: Vec<u8>,
-}
-
-/// Numbers that look random and are the same each time.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
-
-impl Twin<'_> {
-    fn step(&mut self, random: &mut Random) {
-        match random.below(100) {
-            0 => self.namespace.flush().unwrap(),
-            1..20 => self.fill(random),
-            20..60 => self.transfer(random, true),
-            _ => self.transfer(random, false),
-        }
-    }
-
-    /// Puts new bytes into the region.
-    fn fill(&mut self, random: &mut Random) {
-        let at = random.below(self.memory.len() as u64) as usize;
-        let len = random.below((self.memory.len() - at).min(9000) as u64 + 1) as usize;
-        let seed = random.below(256) as u8;
-        let bytes: Vec<u8> = (0..len).map(|i| seed.wrapping_add((i * 7) as u8)).collect();
-        self.region.copy_in(at, &bytes).unwrap();
-        self.memory[at..at + len].copy_from_slice(&bytes);
-    }
-
-    fn transfer(&mut self, random: &mut Random, write: bool) {
-        let block = self.namespace.lba_bytes() as usize;
-        let most = self.blocks.len().min(self.memory.len() - 4096) / block;
-        // Short requests are as likely as long ones.
-        let count = 1 + (random.below(most as u64) >> random.below(12)) as usize;
-        let lba = random.below((self.blocks.len() / block - count) as u64 + 1) as usize;
-        let len = count * block;
-        let at = random.below((self.memory.len() - len) as u64 / 4 + 1) as usize * 4;
-        let (disk, memory) = (lba * block..lba * block + len, at..at + len);
-        if write {
-            self.namespace.write(&self.region, memory.clone(), Lba(lba as u64)).unwrap();
-            self.blocks[disk].copy_from_slice(&self.memory[memory]);
-        } else {
-            self.namespace.read(&self.region, memory.clone(), Lba(lba as u64)).unwrap();
-            self.memory[memory].copy_from_slice(&self.blocks[disk]);
-        }
-    }
-
-    /// Compares everything: the region's bytes, and the namespace's through the region.
-    fn compare(&mut self) {
-        let mut bytes = vec![0; self.memory.len()];
-        self.region.copy_out(0, &mut bytes).unwrap();
-        assert!(bytes == self.memory, "the region holds what it should");
-        for (start, expected) in (0..).step_by(REGION_BYTES / 2).zip(self.blocks.chunks(REGION_BYTES / 2)) {
-            let lba = Lba(start / u64::from(self.namespace.lba_bytes()));
-            self.namespace.read(&self.region, 0..expected.len(), lba).unwrap();
-            let mut bytes = vec![0; expected.len()];
-            self.region.copy_out(0, &mut bytes).unwrap();
-            assert!(bytes == expected, "namespace {} holds what it should", self.namespace.nsid());
-        }
-    }
-}
-
 fn run(make: &Make, seed: u64, operations: u32) {
     let emu = Emu::new(make.config()).unwrap();
     let device = Device::with_emu(emu.clone(), make.options(), None).unwrap();
@@ -179,19 +108,14 @@ fn run(make: &Make, seed: u64, operations: u32) {
     let mut twins: Vec<Twin<'_>> = device
         .namespaces()
         .iter()
-        .map(|namespace| Twin {
-            namespace,
-            blocks: vec![0; NAMESPACE_BYTES as usize],
-            region: device.alloc(REGION_BYTES).unwrap(),
-            memory: vec![0; REGION_BYTES],
-        })
+        .map(|namespace| Twin::new(&device, namespace, NAMESPACE_BYTES as usize).unwrap())
         .collect();
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     for _ in 0..operations {
         let twin = random.below(twins.len() as u64) as usize;
-        twins[twin].step(&mut random);
+        twins[twin].step(&mut random).unwrap();
     }
-    twins.iter_mut().for_each(Twin::compare);
+    twins.iter_mut().for_each(|twin| twin.compare().unwrap());
     let stats = device.stats();
     assert_eq!(stats.total(|queue| queue.outstanding.into()), 0);
     assert_eq!(stats.total(|queue| queue.submitted), stats.total(|queue| queue.completed));
@@ -216,4 +140,3 @@ fn random_operations_agree_with_byte_arrays() {
 }
 
 const NAMESPACE_BYTES: u64 = 3 << 20;
-const REGION_BYTES: usize = 2 << 20;

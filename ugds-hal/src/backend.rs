@@ -1,7 +1,8 @@
 //! The traits between one claimed controller and everything above it.
 
 use crate::memory::{Direction, Dma, DomainId, Layout, Mapping};
-use crate::{Clock, HalError, Port, PortSpec, Quarantine, Stop, Stopped};
+use crate::stop::Driven;
+use crate::{Claim, Clock, Enables, Era, HalError, Port, PortSpec, Quarantine, Stop, Stopped};
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::ptr::NonNull;
@@ -24,13 +25,37 @@ pub struct Traits {
     pub submission_flow_control: bool,
     /// Interrupt vectors that can be had. 0 means polling only.
     pub vectors: u16,
+    /// How often the device was enabled. The backend notes it in [`Backend::property_write`].
+    pub enables: Enables,
+    driven: Driven,
 }
 
 impl Traits {
     /// Facts of a device on a local bus: flow control by `SQHD`, 64-bit addresses, no interrupts.
     #[must_use]
     pub fn local(domain: DomainId, backend: &'static str, path: String) -> Self {
-        Self { domain, backend, path, address_mask: u64::MAX, submission_flow_control: true, vectors: 0 }
+        Self {
+            domain,
+            backend,
+            path,
+            address_mask: u64::MAX,
+            submission_flow_control: true,
+            vectors: 0,
+            enables: Enables::default(),
+            driven: Driven::default(),
+        }
+    }
+
+    /// The present stretch of the device's life.
+    #[must_use]
+    pub fn era(&self) -> Era {
+        self.enables.era(self.domain)
+    }
+
+    /// Takes the right to drive the device. `None` while somebody else has it.
+    #[must_use]
+    pub fn claim(&self) -> Option<Claim> {
+        self.driven.claim(self.domain)
     }
 
     /// The same with `vectors` interrupt vectors.
@@ -71,6 +96,10 @@ pub enum Source {
 /// - [`memory`](Self::memory) and [`map`](Self::map) return extents at which the device reaches exactly that memory
 ///   and that no other mapping of the same domain covers.
 /// - A dropped [`Mapping`] makes the device unable to reach the memory before the memory is freed.
+/// - [`property_write`](Self::property_write) notes the value in [`Traits::enables`] first.
+///
+/// Whoever holds a backend holds the device: its registers say where the queues are. Safe code above this crate keeps
+/// the rules by driving the device through a controller and its queues only.
 pub trait Backend: Send + Sync + 'static {
     /// Its I/O path.
     type Port: Port + 'static;

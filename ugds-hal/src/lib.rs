@@ -19,6 +19,8 @@ pub mod emu;
 #[cfg(feature = "std")]
 mod event;
 #[cfg(feature = "std")]
+mod fork;
+#[cfg(feature = "std")]
 pub mod vfio;
 
 pub use backend::{Admin, AdminError, Backend, Source, Traits};
@@ -27,9 +29,11 @@ pub use command::Command;
 pub use error::HalError;
 pub use memory::{Direction, Dma, DomainId, Extent, Layout, Mapping, OutOfRange, SharedMemory};
 pub use port::{Completion, Port, PortSpec, Violation};
-pub use stop::{Quarantine, Stop, Stopped};
+pub use stop::{Claim, Enables, Era, Quarantine, Stop, Stopped};
 
 #[cfg(feature = "std")]
 pub use clock::MonotonicClock;
 #[cfg(feature = "std")]
 pub use event::Event;
+#[cfg(feature = "std")]
+pub use fork::Process;

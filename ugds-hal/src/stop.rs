@@ -2,8 +2,11 @@
 
 use crate::DomainId;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::mem::ManuallyDrop;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use core::time::Duration;
+use nvme_proto::register::{Cc, Property};
 
 /// A way to stop a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,30 +16,106 @@ pub enum Stop {
     Disable(Duration),
 }
 
-/// The proof that one device stopped. It is the only key to what is quarantined for that device.
-#[derive(Debug)]
-pub struct Stopped {
-    domain: DomainId,
-}
+/// How often a device was enabled. Clones count together.
+///
+/// A stop ends what was given to the device before, and says nothing about what comes later. The count tells the two
+/// apart.
+#[derive(Clone, Debug, Default)]
+pub struct Enables(Arc<AtomicU64>);
 
-impl Stopped {
-    /// Claims that the device of `domain` stopped.
-    ///
-    /// # Safety
-    ///
-    /// The device makes no access to memory from now until it is enabled again, by one of: `CSTS.RDY` read as 0
-    /// (and the register not as all ones) after `CC.EN` was cleared; a completed function-level or bus reset after
-    /// which configuration space answers; bus mastering read back as off with no transactions pending.
-    #[allow(unsafe_code)]
-    #[must_use]
-    pub const unsafe fn claim(domain: DomainId) -> Self {
-        Self { domain }
+impl Enables {
+    /// Counts a write to `CC` that leaves the device enabled. A backend calls this before the write reaches it.
+    pub fn note(&self, property: Property, value: u64) {
+        if property == Property::CC && Cc::from_bits(value as u32).en() {
+            // Relaxed: whoever reads the count for a queue or a proof orders itself by owning the controller.
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
-    /// The device that stopped.
+    pub(crate) fn era(&self, domain: DomainId) -> Era {
+        Era { domain, enables: self.0.load(Ordering::Relaxed) }
+    }
+}
+
+/// A stretch of one device's life: from one enabling to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Era {
+    domain: DomainId,
+    enables: u64,
+}
+
+impl Era {
+    /// The device.
     #[must_use]
     pub const fn domain(&self) -> DomainId {
         self.domain
+    }
+
+    /// The era that begins with the next enabling: that of an admin queue, which is opened just before.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self { domain: self.domain, enables: self.enables + 1 }
+    }
+}
+
+/// The proof that one device stopped. It is the only key to what is quarantined for that device.
+#[derive(Debug)]
+pub struct Stopped {
+    era: Era,
+}
+
+impl Stopped {
+    /// Claims that the device stopped at the end of `era`.
+    ///
+    /// # Safety
+    ///
+    /// The device makes no access to memory on behalf of anything that it was given in this era or before, by one
+    /// of: `CSTS.RDY` read as 0 (and the register not as all ones) after `CC.EN` was cleared; a completed
+    /// function-level or bus reset after which configuration space answers; bus mastering read back as off with no
+    /// transactions pending.
+    #[allow(unsafe_code)]
+    #[must_use]
+    pub const unsafe fn claim(era: Era) -> Self {
+        Self { era }
+    }
+
+    /// Whether the proof is for what was given to the device in `era`: the same device, and no later era.
+    #[must_use]
+    pub fn covers(&self, era: Era) -> bool {
+        self.era.domain == era.domain && self.era.enables >= era.enables
+    }
+}
+
+/// The right to drive a device. There is one; it goes back when the device is proved to have stopped.
+#[derive(Debug)]
+pub struct Claim {
+    taken: Arc<AtomicBool>,
+    domain: DomainId,
+}
+
+/// Whether a device is being driven. Clones are the same flag.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Driven(Arc<AtomicBool>);
+
+impl Driven {
+    pub(crate) fn claim(&self, domain: DomainId) -> Option<Claim> {
+        // AcqRel: the next driver sees all that the last one did.
+        let free = self.0.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        free.then(|| Claim { taken: Arc::clone(&self.0), domain })
+    }
+}
+
+impl Claim {
+    /// Gives the right back before the device was given anything.
+    pub fn unused(self) {
+        self.taken.store(false, Ordering::Release);
+    }
+
+    /// Gives the right back. Another device's proof changes nothing.
+    pub fn release(self, proof: &Stopped) {
+        if proof.era.domain == self.domain {
+            self.taken.store(false, Ordering::Release);
+        }
     }
 }
 
@@ -46,21 +125,21 @@ impl Stopped {
 #[derive(Debug)]
 pub struct Quarantine<T> {
     held: ManuallyDrop<Box<T>>,
-    domain: DomainId,
+    era: Era,
 }
 
 impl<T> Quarantine<T> {
-    /// Locks `held` away until the device of `domain` stopped.
-    pub fn new(held: T, domain: DomainId) -> Self {
-        Self { held: ManuallyDrop::new(Box::new(held)), domain }
+    /// Locks `held`, which the device was given in `era` or before, away until the device stopped.
+    pub fn new(held: T, era: Era) -> Self {
+        Self { held: ManuallyDrop::new(Box::new(held)), era }
     }
 
     /// Gives back what was held.
     ///
     /// # Errors
     ///
-    /// The quarantine itself, when `proof` is another device's.
+    /// The quarantine itself, when `proof` does not cover it.
     pub fn release(self, proof: &Stopped) -> Result<T, Self> {
-        if proof.domain == self.domain { Ok(*ManuallyDrop::into_inner(self.held)) } else { Err(self) }
+        if proof.covers(self.era) { Ok(*ManuallyDrop::into_inner(self.held)) } else { Err(self) }
     }
 }

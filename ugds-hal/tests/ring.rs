@@ -212,7 +212,7 @@ fn nothing_is_there_before_the_device_says_so() {
 #[test]
 fn a_submission_head_outside_of_what_was_submitted_is_a_violation() {
     for (sqhd, sound) in
-        [(0u16, true), (1, true), (2, true), (3, false), (7, false), (8, false), (0xffff, false)]
+        [(0u16, false), (1, true), (2, true), (3, false), (7, false), (8, false), (0xffff, false)]
     {
         let mut rig = Rig::new(8);
         rig.stage(0);
@@ -284,7 +284,7 @@ fn a_port_that_the_device_does_not_let_go_of_is_quarantined() {
     let quarantine = board.close_port(port, Some(&mut clerk)).unwrap_err();
     // SAFETY: no device exists, so it has stopped.
     let (own, foreign) = unsafe {
-        (ugds_hal::Stopped::claim(board.traits.domain), ugds_hal::Stopped::claim(DomainId::fresh()))
+        (ugds_hal::Stopped::claim(board.traits.era()), ugds_hal::Stopped::claim(Board::new().traits.era()))
     };
     let quarantine = quarantine.release(&foreign).unwrap_err();
     assert!(quarantine.release(&own).is_ok());

@@ -11,6 +11,7 @@ use crate::{Mapped, MemError};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use nvme_proto::PageSize;
+use nvme_proto::register::{Cc, Property};
 use spin::Mutex;
 use ugds_hal::{Backend, Direction, Dma, DomainId, Mapping, Source};
 
@@ -20,15 +21,23 @@ pub struct Domain<B> {
     backend: Arc<B>,
     page: PageSize,
     sgl: bool,
-    indices: Arc<Indices>,
 }
 
 impl<B: Backend> Domain<B> {
-    /// Describes the controller behind `backend`, which runs with pages of `page` (`CC.MPS`). With `sgl`, contiguous
-    /// memory is told by one SGL descriptor instead of PRPs.
-    #[must_use]
-    pub fn new(backend: Arc<B>, page: PageSize, sgl: bool) -> Self {
-        Self { backend, page, sgl, indices: Arc::default() }
+    /// Describes the controller behind `backend`. With `sgl`, contiguous memory is told by one SGL descriptor instead
+    /// of PRPs.
+    ///
+    /// The page is read from the controller itself (`CC.MPS`): lists laid out for another would be misread.
+    ///
+    /// # Errors
+    ///
+    /// [`MemError::Disabled`] when the controller is not enabled, since its page is not settled then.
+    pub fn of_enabled(backend: Arc<B>, sgl: bool) -> Result<Self, MemError> {
+        let cc = Cc::from_bits(backend.property_read(Property::CC)? as u32);
+        if !cc.en() {
+            return Err(MemError::Disabled);
+        }
+        Ok(Self { page: cc.page(), backend, sgl })
     }
 
     /// The address domain.
@@ -53,7 +62,7 @@ impl<B: Backend> Domain<B> {
         self.describe(mapping, Some(Arc::clone(memory)))
     }
 
-    /// Describes memory that the backend allocated, such as a buffer for admin commands.
+    /// Describes memory that the backend allocated.
     ///
     /// # Errors
     ///
@@ -79,50 +88,54 @@ impl<B: Backend> Domain<B> {
                 Some((pages, lists))
             }
         };
-        let index = Indices::take(&self.indices);
-        Ok(Arc::new(Mapped::new(mapping, memory, pages, descriptor, index)))
+        Ok(Arc::new(Mapped::new(mapping, memory, pages, descriptor, Index::take())))
     }
 }
 
-/// The numbers of this domain's mappings: small and dense, so that a queue can look one up in an array.
-#[derive(Debug, Default)]
-struct Indices {
-    state: Mutex<IndexState>,
+impl Mapped {
+    /// Describes a buffer within one page, for the data of admin commands: PRP1 alone tells it, whatever page the
+    /// controller runs with.
+    ///
+    /// # Errors
+    ///
+    /// [`MemError::Pages`] when it is longer than 4 KiB, not contiguous, or crosses a multiple of 4 KiB.
+    pub fn of_page(memory: &Dma) -> Result<Arc<Self>, MemError> {
+        let mapping = Arc::clone(memory.mapping());
+        let pages = Pages::new(&mapping, PageSize::MIN)?;
+        if pages.count() != 1 {
+            let addr = mapping.extents().first().map(|extent| extent.addr).unwrap_or_default();
+            return Err(MemError::Pages { offset: 0, addr, page: PageSize::MIN });
+        }
+        let prp = Some((pages, Lists::none()));
+        Ok(Arc::new(Self::new(mapping, None, prp, None, Index::take())))
+    }
 }
 
-#[derive(Debug, Default)]
-struct IndexState {
-    free: Vec<u32>,
-    next: u32,
-}
-
-/// A number that goes back when it is dropped.
+/// The number of a mapping, unlike that of any other in this process, so that a queue can look it up in an array:
+/// small, dense, and used again once it was dropped.
 #[derive(Debug)]
-pub(crate) struct Index {
-    value: u32,
-    home: Arc<Indices>,
-}
+pub(crate) struct Index(u32);
 
-impl Indices {
-    fn take(home: &Arc<Self>) -> Index {
-        let mut state = home.state.lock();
-        let value = state.free.pop().unwrap_or_else(|| {
-            state.next += 1;
-            state.next - 1
-        });
-        Index { value, home: Arc::clone(home) }
-    }
-}
+/// The numbers that came back, and the first that was never used.
+static INDICES: Mutex<(Vec<u32>, u32)> = Mutex::new((Vec::new(), 0));
 
 impl Index {
+    fn take() -> Self {
+        let (free, next) = &mut *INDICES.lock();
+        Self(free.pop().unwrap_or_else(|| {
+            *next += 1;
+            *next - 1
+        }))
+    }
+
     #[inline]
     pub(crate) fn get(&self) -> u32 {
-        self.value
+        self.0
     }
 }
 
 impl Drop for Index {
     fn drop(&mut self) {
-        self.home.state.lock().free.push(self.value);
+        INDICES.lock().0.push(self.0);
     }
 }

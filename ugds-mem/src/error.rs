@@ -28,6 +28,12 @@ pub enum MemError {
         /// The value.
         value: u64,
     },
+    /// A region is empty or larger than a process can address.
+    #[error("a region of {len_bytes} bytes is not possible; 1 to {} bytes are", isize::MAX)]
+    RegionLength {
+        /// The length asked for.
+        len_bytes: usize,
+    },
     /// A transfer is empty or larger than one command moves.
     #[error("a transfer of {len_bytes} bytes is not possible; 4 to {max_bytes} bytes are")]
     Length {
@@ -87,9 +93,9 @@ pub enum MemError {
         /// The operating system's reason.
         reason: &'static str,
     },
-    /// The memory can't be read or written by this process.
-    #[error("this region's memory can't be accessed by the processor")]
-    NotHostAccessible,
+    /// The controller is not enabled, so it has no page yet.
+    #[error("the controller is not enabled, and its page is not settled before")]
+    Disabled,
 }
 
 impl From<OutOfRange> for MemError {

@@ -27,7 +27,7 @@ impl Lists {
     pub(crate) fn build<B: Backend + ?Sized>(backend: &B, pages: &Pages) -> Result<Self, MemError> {
         // Up to two pages go into the command itself.
         if pages.count() <= 2 {
-            return Ok(Self { pages: Box::default(), _memory: None });
+            return Ok(Self::none());
         }
         let count = pages.count().div_ceil(ENTRIES_PER_RUN);
         let layout = Layout {
@@ -40,6 +40,11 @@ impl Lists {
             memory.shared().copy_in(list * LIST_BYTES, &list_page(pages, list))?;
         }
         Ok(Self { pages: addresses(&memory, count), _memory: Some(memory) })
+    }
+
+    /// No lists, for memory within one or two pages.
+    pub(crate) fn none() -> Self {
+        Self { pages: Box::default(), _memory: None }
     }
 
     /// The bus address of the list entry that holds page `index`, 0 when there are no lists.

@@ -47,7 +47,7 @@ impl Mapped {
         self.len_bytes
     }
 
-    /// The number of this mapping in its domain: small, dense, and used again once the mapping is gone.
+    /// The number of this mapping in this process: small, dense, and used again once the mapping is gone.
     #[inline]
     #[must_use]
     pub fn index(&self) -> u32 {

@@ -103,8 +103,8 @@ impl Region {
     ///
     /// # Errors
     ///
-    /// [`MemError::Misaligned`] when it does not start at a multiple of four bytes, [`MemError::Length`] when it is
-    /// empty.
+    /// [`MemError::Misaligned`] when it does not start at a multiple of four bytes, [`MemError::RegionLength`] when it
+    /// is empty.
     pub fn new(memory: Memory) -> Result<Self, MemError> {
         let shared = memory.shared();
         let address = shared.as_ptr().addr().get();
@@ -112,7 +112,7 @@ impl Region {
             return Err(MemError::Misaligned { address });
         }
         if shared.len_bytes() == 0 {
-            return Err(MemError::Length { len_bytes: 0, max_bytes: isize::MAX as u64 });
+            return Err(MemError::RegionLength { len_bytes: 0 });
         }
         let inner = Inner { mapped: Mutex::default(), memory: Arc::new(memory), token: Token::fresh() };
         Ok(Self { inner: Arc::new(inner) })

@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-use nvme_proto::register::Property;
+use nvme_proto::register::{Cc, Property};
 use nvme_proto::{BusAddr, PageSize, Psdt, prp};
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
@@ -19,6 +19,7 @@ use ugds_mem::{Domain, MAX_TRANSFER_BYTES, Mapped, MemError};
 /// A backend that only keeps memory.
 struct Paper {
     traits: Traits,
+    page: PageSize,
     clock: MonotonicClock,
     /// List memory by bus address, for the walk.
     lists: Mutex<BTreeMap<u64, Dma>>,
@@ -32,8 +33,9 @@ impl Doorbell for NoBell {
 }
 
 impl Paper {
-    fn new() -> Arc<Self> {
+    fn new(page: PageSize) -> Arc<Self> {
         Arc::new(Self {
+            page,
             traits: Traits::local(DomainId::fresh(), "paper", "nowhere".into()),
             clock: MonotonicClock::new(),
             lists: Mutex::default(),
@@ -74,7 +76,10 @@ impl Backend for Paper {
     }
 
     fn property_read(&self, property: Property) -> Result<u64, HalError> {
-        Err(HalError::Register { offset: property.offset(), reason: "paper has none" })
+        match property {
+            Property::CC => Ok(Cc::for_page(self.page).with_en(true).into_bits().into()),
+            other => Err(HalError::Register { offset: other.offset(), reason: "paper has none" }),
+        }
     }
 
     fn property_write(&self, property: Property, _value: u64) -> Result<(), HalError> {
@@ -187,10 +192,10 @@ fn random_transfers_over_random_extents() {
     let mut random = Random(42);
     for _ in 0..transfers / per_mapping {
         let page = PageSize::from_exponent(random.below(4) as u8).unwrap();
-        let paper = Paper::new();
+        let paper = Paper::new(page);
         let extents = extents(&mut random, page);
         let dma = paper.dma(extents.clone());
-        let mapped = Domain::new(Arc::clone(&paper), page, false).adopt(&dma).unwrap();
+        let mapped = Domain::of_enabled(Arc::clone(&paper), false).unwrap().adopt(&dma).unwrap();
         for _ in 0..per_mapping {
             let dwords = mapped.len_bytes() / 4;
             let offset = random.below(dwords) * 4;
@@ -207,13 +212,13 @@ fn random_transfers_over_random_extents() {
 #[test]
 fn every_run_at_every_position_of_the_lists() {
     let page = PageSize::MIN;
-    let paper = Paper::new();
+    let paper = Paper::new(page);
     // Every page apart, three list pages and a bit.
     let pages = 3 * 256 + 40u64;
     let extents: Vec<Extent> =
         (0..pages).map(|i| Extent { addr: BusAddr(0x1000_0000 + i * 0x3000), len_bytes: 4096 }).collect();
     let dma = paper.dma(extents.clone());
-    let mapped = Domain::new(Arc::clone(&paper), page, false).adopt(&dma).unwrap();
+    let mapped = Domain::of_enabled(Arc::clone(&paper), false).unwrap().adopt(&dma).unwrap();
     let mut runs = 0u64;
     for first in 0..pages - 2 {
         for entries in 2..=256.min(pages - 1 - first) {
@@ -237,9 +242,9 @@ fn every_run_at_every_position_of_the_lists() {
 
 #[test]
 fn what_no_command_can_move_is_refused() {
-    let paper = Paper::new();
+    let paper = Paper::new(PageSize::MIN);
     let dma = paper.dma(vec![Extent { addr: BusAddr(0x10_0000), len_bytes: 4 << 20 }]);
-    let mapped = Domain::new(Arc::clone(&paper), PageSize::MIN, false).adopt(&dma).unwrap();
+    let mapped = Domain::of_enabled(Arc::clone(&paper), false).unwrap().adopt(&dma).unwrap();
     let refused = |offset, len| mapped.transfer(offset, len, Direction::DeviceReads).unwrap_err();
     assert!(matches!(refused(0, 0), MemError::Length { len_bytes: 0, .. }));
     assert!(matches!(refused(0, MAX_TRANSFER_BYTES + 4), MemError::Length { .. }));
@@ -253,8 +258,8 @@ fn what_no_command_can_move_is_refused() {
 #[test]
 fn runs_that_do_not_suit_the_page_are_refused_with_the_address() {
     let page = PageSize::from_exponent(1).unwrap();
-    let paper = Paper::new();
-    let domain = Domain::new(Arc::clone(&paper), page, false);
+    let paper = Paper::new(page);
+    let domain = Domain::of_enabled(Arc::clone(&paper), false).unwrap();
     // Pages of 4 KiB, scattered: the second does not begin at a page of 8 KiB.
     let scattered = [(0x10_0000, 4096), (0x20_1000, 4096)];
     let misaligned = [(0x10_0000, 8192), (0x20_1000, 4096)];
@@ -269,19 +274,19 @@ fn runs_that_do_not_suit_the_page_are_refused_with_the_address() {
 
 #[test]
 fn addresses_beyond_the_devices_mask_are_refused() {
-    let mut paper = Paper::new();
+    let mut paper = Paper::new(PageSize::MIN);
     let traits = Traits::local(DomainId::fresh(), "paper", "nowhere".into()).with_address_mask((1 << 32) - 1);
     Arc::get_mut(&mut paper).unwrap().traits = traits;
     let dma = paper.dma(vec![Extent { addr: BusAddr(0xffff_f000), len_bytes: 8192 }]);
-    let refused = Domain::new(Arc::clone(&paper), PageSize::MIN, false).adopt(&dma);
+    let refused = Domain::of_enabled(Arc::clone(&paper), false).unwrap().adopt(&dma);
     assert!(matches!(refused, Err(MemError::AddressMask { .. })), "{refused:?}");
 }
 
 #[test]
 fn contiguous_memory_is_told_by_one_descriptor_where_the_device_takes_it() {
-    let paper = Paper::new();
+    let paper = Paper::new(PageSize::MIN);
     let dma = paper.dma(vec![Extent { addr: BusAddr(0x1004), len_bytes: 1 << 20 }]);
-    let mapped = Domain::new(Arc::clone(&paper), PageSize::MIN, true).adopt(&dma).unwrap();
+    let mapped = Domain::of_enabled(Arc::clone(&paper), true).unwrap().adopt(&dma).unwrap();
     assert!(mapped.uses_sgl());
     let pointer = mapped.transfer(8, 512, Direction::DeviceReads).unwrap().data_pointer();
     assert_eq!((pointer.psdt(), pointer.words()), (Psdt::SglBufferMetadata, [0x100c, 512]));
@@ -289,8 +294,8 @@ fn contiguous_memory_is_told_by_one_descriptor_where_the_device_takes_it() {
 
 #[test]
 fn numbers_of_mappings_are_used_again_only_when_they_are_gone() {
-    let paper = Paper::new();
-    let domain = Domain::new(Arc::clone(&paper), PageSize::MIN, false);
+    let paper = Paper::new(PageSize::MIN);
+    let domain = Domain::of_enabled(Arc::clone(&paper), false).unwrap();
     let dma = paper.dma(vec![Extent { addr: BusAddr(0x1000), len_bytes: 4096 }]);
     let first = domain.adopt(&dma).unwrap();
     let second = domain.adopt(&dma).unwrap();

@@ -33,8 +33,8 @@ fn allocated_memory_is_zeroed_aligned_and_kept_apart() {
 
 #[test]
 fn impossible_lengths_are_refused() {
-    assert!(matches!(host::allocate(0), Err(MemError::Length { len_bytes: 0, .. })));
-    assert!(matches!(host::allocate(usize::MAX), Err(MemError::Length { .. })));
+    assert!(matches!(host::allocate(0), Err(MemError::RegionLength { len_bytes: 0 })));
+    assert!(matches!(host::allocate(usize::MAX), Err(MemError::RegionLength { .. })));
     assert!(
         matches!(host::allocate(1 << 60), Err(MemError::Allocate { len_bytes, .. }) if len_bytes == 1 << 60)
     );

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use nvme_proto::{Cid, Cqe, Qid, Status};
-use ugds_hal::{DomainId, Port};
+use ugds_hal::{DomainId, Era, Port};
 use ugds_mem::{Io, Mapped};
 
 /// A submission queue and its completion queue, used through `&mut`: no lock, no atomic read-modify-write, no
@@ -25,7 +25,7 @@ pub struct QueuePair<P> {
     counters: Counters,
     wedge: Option<Wedge>,
     qid: Qid,
-    domain: DomainId,
+    era: Era,
 }
 
 /// A command that was staged. Dropping the ticket changes nothing: the command, its slot and its memory stay until
@@ -96,9 +96,9 @@ pub enum SubmitError {
 }
 
 impl<P: Port> QueuePair<P> {
-    /// Wraps a port of the device of `domain`. `generations` is off only for controllers that choke on them.
+    /// Wraps a port that was opened in `era`. `generations` is off only for controllers that choke on them.
     #[must_use]
-    pub fn new(port: P, qid: Qid, domain: DomainId, generations: bool) -> Self {
+    pub fn new(port: P, qid: Qid, era: Era, generations: bool) -> Self {
         let slots = Slots::new(port.entries() - 1, generations);
         let pass = pass_limit(port.entries());
         Self {
@@ -110,7 +110,7 @@ impl<P: Port> QueuePair<P> {
             counters: Counters::default(),
             wedge: None,
             qid,
-            domain,
+            era,
         }
     }
 
@@ -238,7 +238,7 @@ impl<P: Port> QueuePair<P> {
     ///
     /// [`Busy`] while a command that moves it is outstanding.
     pub fn detach(&mut self, mapped: &Mapped) -> Result<Option<Arc<Mapped>>, Busy> {
-        if mapped.domain() != self.domain {
+        if mapped.domain() != self.era.domain() {
             return Ok(None);
         }
         if self.slots.uses(mapped.index()) {
@@ -251,9 +251,9 @@ impl<P: Port> QueuePair<P> {
     ///
     /// # Errors
     ///
-    /// The queue unchanged when the proof is another device's.
+    /// The queue unchanged when the proof does not cover it.
     pub fn abandon(mut self, proof: &ugds_hal::Stopped) -> Result<P, Box<Self>> {
-        if proof.domain() != self.domain {
+        if !proof.covers(self.era) {
             return Err(Box::new(self));
         }
         self.attachments.outstanding = 0;
@@ -279,7 +279,7 @@ impl<P: Port> QueuePair<P> {
 
     #[cold]
     fn foreign(&self, mapped: &Mapped) -> SubmitError {
-        SubmitError::ForeignMemory { memory: mapped.domain(), queue: self.domain }
+        SubmitError::ForeignMemory { memory: mapped.domain(), queue: self.era.domain() }
     }
 }
 
@@ -311,7 +311,7 @@ impl<P: Port> Permit<'_, P> {
         let queue = self.queue;
         let memory = match io.mapped() {
             None => NO_MEMORY,
-            Some(mapped) if mapped.domain() != queue.domain => return Err(queue.foreign(mapped)),
+            Some(mapped) if mapped.domain() != queue.era.domain() => return Err(queue.foreign(mapped)),
             Some(mapped) => {
                 queue.attachments.hold(mapped);
                 mapped.index()

@@ -1,7 +1,8 @@
 //! Why a queue takes no more commands.
 
+use nvme_proto::register::{Csts, Property};
 use nvme_proto::{Cid, Qid};
-use ugds_hal::Violation;
+use ugds_hal::{Backend, Violation};
 
 /// The reason for which a queue stopped for good.
 ///
@@ -35,4 +36,22 @@ pub enum Wedge {
     /// The controller does not answer any more.
     #[error("the controller is gone: its registers read as all ones")]
     Gone,
+}
+
+impl Wedge {
+    /// Asks the controller whether it is alive: nobody who waits for one that is not would ever be answered.
+    ///
+    /// It reads a register, which takes about a microsecond on hardware, so it has no place on the I/O path.
+    ///
+    /// # Errors
+    ///
+    /// [`Wedge::Gone`] or [`Wedge::ControllerFatal`].
+    pub fn check<B: Backend + ?Sized>(backend: &B) -> Result<(), Self> {
+        let value = backend.property_read(Property::CSTS).map_err(|_| Self::Gone)?;
+        match Csts::from_bits(value as u32) {
+            csts if csts.is_gone() => Err(Self::Gone),
+            csts if csts.cfs() => Err(Self::ControllerFatal),
+            _ => Ok(()),
+        }
+    }
 }

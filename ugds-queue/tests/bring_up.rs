@@ -224,7 +224,7 @@ fn a_queue_with_a_command_outstanding_is_not_closed_but_stopped_with_the_device(
     queue.ring();
     let Err(NotClosed::Outstanding(queue)) = controller.close_queue(queue) else { panic!("closed") };
     assert_eq!(queue.outstanding(), 1);
-    controller.shut_down(vec![queue]).unwrap();
+    controller.shut_down(vec![*queue]).unwrap();
     assert_clean(&emu);
 }
 

@@ -3,7 +3,7 @@
 use nvme_proto::{Cid, Cqe, Nsid, Qid, Status};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use ugds_hal::{Command, DomainId, Port, Violation};
+use ugds_hal::{Command, DomainId, Port, Traits, Violation};
 use ugds_mem::Io;
 use ugds_queue::{QueuePair, SubmitError, Wedge};
 
@@ -56,8 +56,12 @@ impl Scripted {
     }
 
     fn queue(&self) -> QueuePair<Self> {
-        QueuePair::new(self.clone(), Qid(3), DomainId::fresh(), true)
+        QueuePair::new(self.clone(), Qid(3), traits().era(), true)
     }
+}
+
+fn traits() -> Traits {
+    Traits::local(DomainId::fresh(), "script", "nowhere".into())
 }
 
 fn submit(queue: &mut QueuePair<Scripted>, cookie: u64) -> Result<Cid, SubmitError> {

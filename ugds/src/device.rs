@@ -226,9 +226,11 @@ impl Device {
     ///
     /// # Safety
     ///
-    /// The `len_bytes` bytes at `ptr` stay allocated until the returned region and all clones of it are gone and
-    /// [`Region::release`] has succeeded or the device is closed; until then the device may write there at any time
-    /// that a read into the region is under way, so nothing may hold a reference to those bytes meanwhile.
+    /// - The `len_bytes` bytes at `ptr` stay allocated until [`Region::release`] returned `Ok` for the last region of
+    ///   them: the returned one, and each that [`share`](Self::share) made of it for another device. Dropping a
+    ///   region is not enough, since a command may be outstanding.
+    /// - Until then a device may write there at any time that a read into a region is under way, so nothing holds a
+    ///   reference to those bytes meanwhile.
     #[allow(unsafe_code)]
     pub unsafe fn register(&self, ptr: NonNull<u8>, len_bytes: usize) -> Result<Region, Error> {
         // SAFETY: the caller's promise is the same.
@@ -236,13 +238,13 @@ impl Device {
         self.attach(&ugds_mem::Region::new(memory)?)
     }
 
-    /// Makes a region of another device usable with this one, too.
+    /// Makes a region of another device usable with this one, too. It is a region of its own, over the same memory.
     ///
     /// # Errors
     ///
     /// [`Error::Memory`].
     pub fn share(&self, region: &Region) -> Result<Region, Error> {
-        self.attach(region.memory())
+        if region.is_of(&self.inner) { Ok(region.clone()) } else { self.attach(region.memory()) }
     }
 
     fn attach(&self, region: &ugds_mem::Region) -> Result<Region, Error> {
@@ -287,13 +289,7 @@ impl Inner {
     }
 
     fn close(&self) -> Result<(), Error> {
-        with_core!(&self.core, core => {
-            let outstanding = core.outstanding();
-            if outstanding != 0 && core.wedged().is_none() {
-                return Err(Error::Outstanding { outstanding });
-            }
-            core.close()
-        })
+        with_core!(&self.core, core => core.close())
     }
 }
 

@@ -50,6 +50,12 @@ pub enum Error {
     /// The memory is in use.
     #[error(transparent)]
     Busy(#[from] Busy),
+    /// The region has clones.
+    #[error("{clones} other clones of the region exist")]
+    Cloned {
+        /// How many.
+        clones: usize,
+    },
     /// The device still has work.
     #[error("{outstanding} commands are outstanding")]
     Outstanding {
@@ -103,6 +109,9 @@ pub enum Error {
     /// The device was closed.
     #[error("the device was closed")]
     Closed,
+    /// This process was forked from the one that opened the device.
+    #[error("the device was opened by the parent of this process; open it here to use it here")]
+    Forked,
 }
 
 impl From<SubmitError> for Error {

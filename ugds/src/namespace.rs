@@ -54,7 +54,7 @@ impl Namespace {
     /// Its size in bytes.
     #[must_use]
     pub fn len_bytes(&self) -> u64 {
-        self.blocks() << self.found.limits.block_shift()
+        self.blocks().saturating_mul(1 << self.found.limits.block_shift())
     }
 
     /// Its Identify data.

@@ -73,11 +73,15 @@ impl Region {
     ///
     /// # Errors
     ///
-    /// The region and [`Error::Busy`] while a command that moves it is outstanding or another clone exists.
+    /// The region and [`Error::Busy`] while a command that moves it is outstanding, or [`Error::Cloned`] while another
+    /// clone exists.
     pub fn release(self) -> Result<(), (Self, Error)> {
         let mut registered = match Arc::try_unwrap(self.inner) {
             Ok(registered) => registered,
-            Err(inner) => return Err((Self { inner }, Error::Busy(ugds_queue::Busy))),
+            Err(inner) => {
+                let clones = Arc::strong_count(&inner) - 1;
+                return Err((Self { inner }, Error::Cloned { clones }));
+            }
         };
         match registered.detach() {
             Ok(()) => Ok(()),
@@ -102,7 +106,10 @@ impl Region {
 
 impl Registered {
     fn detach(&mut self) -> Result<(), ugds_queue::Busy> {
-        self.device.detach(&self.mapped)
+        self.device.detach(&self.mapped)?;
+        // So that the mapping goes with this region, even where another device's still has the memory.
+        self.memory.detach(self.mapped.domain());
+        Ok(())
     }
 }
 

@@ -95,6 +95,7 @@ impl Backend for Emu {
     }
 
     fn property_write(&self, property: Property, value: u64) -> Result<(), HalError> {
+        self.traits().enables.note(property, value);
         self.core().store_register(property.offset(), value as u32);
         if property.width() == Width::Bits64 {
             self.core().store_register(property.offset() + 4, (value >> 32) as u32);

@@ -2,6 +2,7 @@
 
 use super::lane::Progress;
 use super::model::Core;
+use crate::Process;
 use core::sync::atomic::{AtomicBool, Ordering, fence};
 use core::time::Duration;
 use std::io;
@@ -45,12 +46,14 @@ pub(super) struct Workers {
     core: Arc<Core>,
     stop: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    process: Process,
 }
 
 impl Workers {
     pub(super) fn start(core: &Arc<Core>) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let workers = Self { core: Arc::clone(core), stop, threads: Mutex::default() };
+        let workers =
+            Self { core: Arc::clone(core), stop, threads: Mutex::default(), process: Process::this() };
         for index in 0..core.wakers.len() {
             let (core, stop) = (Arc::clone(core), Arc::clone(&workers.stop));
             let thread = thread::Builder::new()
@@ -66,6 +69,10 @@ impl Drop for Workers {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         let threads = core::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        if !self.process.is_current() {
+            // The threads stayed with the parent; waiting for them here would never end.
+            return core::mem::forget(threads);
+        }
         self.core.wakers.iter().for_each(Waker::wake);
         for thread in threads {
             // A worker that panicked has said so; there is nothing left to do for it.

@@ -21,7 +21,7 @@ pub fn disable<B: Backend + ?Sized>(backend: &B, limit: Duration) -> Result<Stop
     }
     wait(backend, limit, |csts| !csts.rdy())?;
     // SAFETY: RDY was read as 0 and the register not as all ones, after EN was cleared or found clear.
-    Ok(unsafe { Stopped::claim(backend.traits().domain) })
+    Ok(unsafe { Stopped::claim(backend.traits().era()) })
 }
 
 /// Waits for a controller that is enabled to become ready or to fail; when it does neither, it is disabled anyway.

@@ -6,7 +6,7 @@
 
 use crate::memory::{Dma, SharedMemory};
 use crate::order;
-use crate::{Backend, Direction, HalError, Layout, Stopped};
+use crate::{Backend, Direction, Era, HalError, Layout, Stopped};
 use alloc::sync::Arc;
 use core::mem::ManuallyDrop;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -32,6 +32,7 @@ pub struct ShadowPages {
     shadow: ManuallyDrop<Dma>,
     event_index: ManuallyDrop<Dma>,
     doorbell_stride: u8,
+    era: Era,
     released: AtomicBool,
 }
 
@@ -53,13 +54,14 @@ impl ShadowPages {
             shadow: ManuallyDrop::new(backend.memory(layout(Direction::Both))?),
             event_index: ManuallyDrop::new(backend.memory(layout(Direction::DeviceWrites))?),
             doorbell_stride,
+            era: backend.traits().era(),
             released: AtomicBool::new(false),
         })
     }
 
-    /// Lets the pages be freed with their last user. A proof of another device's stop changes nothing.
+    /// Lets the pages be freed with their last user. A proof that does not cover them changes nothing.
     pub fn release(&self, proof: &Stopped) {
-        if proof.domain() == self.shadow.mapping().domain() {
+        if proof.covers(self.era) {
             // Relaxed: the last drop of the `Arc` around the pages orders it.
             self.released.store(true, Ordering::Relaxed);
         }

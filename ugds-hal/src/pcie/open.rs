@@ -77,7 +77,7 @@ pub fn close_port<B: Backend + ?Sized, D: Doorbell>(
     if let Some(admin) = admin
         && delete(admin, port.qid()).is_err()
     {
-        return Err(Quarantine::new(port, backend.traits().domain));
+        return Err(Quarantine::new(port, backend.traits().era()));
     }
     port.free();
     Ok(())

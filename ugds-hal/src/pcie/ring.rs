@@ -196,7 +196,7 @@ impl<D: Doorbell> Port for PciePort<D> {
         if ring.rung == ring.head {
             return Ok(());
         }
-        self.submission.accept_head(ring.reported, self.qid)?;
+        self.submission.accept_head(ring.reported, ring.head, self.qid)?;
         ring.rung = ring.head;
         ring.bell.write(ring.head & ring.mask);
         Ok(())
@@ -204,15 +204,20 @@ impl<D: Doorbell> Port for PciePort<D> {
 }
 
 impl<D> Submission<D> {
-    /// Takes over the head that the device reports, if it lies between the last one and what was submitted.
+    /// Takes over the head that the device reports, if it lies between the last one and what was submitted, and not
+    /// before what was completed: a command that was not fetched can't be.
+    ///
+    /// Both counts run freely from the same start, so `completed` is also the position up to which commands would
+    /// have been fetched, had they been completed in order. With nothing outstanding the head is the tail.
     #[inline]
-    fn accept_head(&mut self, reported: u16, qid: Qid) -> Result<(), Violation> {
+    fn accept_head(&mut self, reported: u16, completed: u16, qid: Qid) -> Result<(), Violation> {
         let submitted = self.rung.wrapping_sub(self.head);
         let advance = reported.wrapping_sub(self.head) & self.mask;
-        if reported > self.mask || advance > submitted {
+        let head = self.head.wrapping_add(advance);
+        if reported > self.mask || advance > submitted || (head.wrapping_sub(completed) as i16) < 0 {
             return Err(self.violation(reported, qid));
         }
-        self.head = self.head.wrapping_add(advance);
+        self.head = head;
         Ok(())
     }
 

@@ -106,7 +106,7 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         // Memory that the device may still reach is leaked rather than freed.
-        if self.container.unmap(self.iova, self.len_bytes as u64).is_ok() {
+        if self.container.is_ours() && self.container.unmap(self.iova, self.len_bytes as u64).is_ok() {
             // SAFETY: exactly what was mapped (type invariant); its pieces held the chunk, so there are none.
             let _ = unsafe { munmap(self.base, self.len_bytes) };
         }

@@ -90,6 +90,7 @@ impl Backend for Vfio {
     }
 
     fn property_write(&self, property: Property, value: u64) -> Result<(), HalError> {
+        self.traits.enables.note(property, value);
         self.bar.write(property, value)
     }
 
@@ -141,8 +142,10 @@ impl Backend for Vfio {
 
 impl Drop for Vfio {
     fn drop(&mut self) {
-        // The kernel does the same when the device's descriptor is closed; this is only sooner.
-        let _ = self.config.set_bus_master(&self.device, false);
+        // The kernel does the same when the device's last descriptor is closed; this is only sooner.
+        if self.device.container.is_ours() {
+            let _ = self.config.set_bus_master(&self.device, false);
+        }
     }
 }
 
@@ -156,9 +159,11 @@ struct Hull {
 
 impl Drop for Hull {
     fn drop(&mut self) {
-        // It can only fail for a run that is not mapped, and then the device does not reach it either.
-        let unmapped = self.container.unmap(self.iova, self.len_bytes);
-        debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+        if self.container.is_ours() {
+            // It can only fail for a run that is not mapped, and then the device does not reach it either.
+            let unmapped = self.container.unmap(self.iova, self.len_bytes);
+            debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+        }
     }
 }
 

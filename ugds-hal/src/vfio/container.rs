@@ -7,7 +7,7 @@
 use super::error::VfioError;
 use super::ioctl;
 use super::iova::Iovas;
-use crate::{Direction, HalError};
+use crate::{Direction, HalError, Process};
 use nix::errno::Errno;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -31,6 +31,7 @@ pub(super) struct Container {
     container: File,
     group: File,
     iovas: Mutex<Iovas>,
+    process: Process,
 }
 
 impl Container {
@@ -47,7 +48,7 @@ impl Container {
         // SAFETY: the argument is a number.
         unsafe { ioctl::set_iommu(fd, TYPE1V2) }.map_err(VfioError::call("VFIO_SET_IOMMU"))?;
         let iovas = Mutex::new(Iovas::new(usable_ranges(&container)?, u64::MAX));
-        Ok(Self { container, group: node, iovas })
+        Ok(Self { container, group: node, iovas, process: Process::this() })
     }
 
     /// Opens the device with this PCI address.
@@ -97,6 +98,12 @@ impl Container {
                 Err(refuse(explain(errno)))
             }
         }
+    }
+
+    /// Whether this is the process that opened the container. A child shares it with its parent, whose mappings it
+    /// must leave alone.
+    pub(super) fn is_ours(&self) -> bool {
+        self.process.is_current()
     }
 
     /// Takes memory from the device. Afterwards an access to it is refused by the IOMMU.

@@ -15,7 +15,7 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, m
 ///
 /// # Errors
 ///
-/// [`MemError::Length`] for an empty one, [`MemError::Allocate`] with the operating system's reason.
+/// [`MemError::RegionLength`] for an empty one, [`MemError::Allocate`] with the operating system's reason.
 pub fn allocate(len_bytes: usize) -> Result<Region, MemError> {
     let pages = Anonymous::map(len_bytes)?;
     let start = pages.start;
@@ -44,7 +44,7 @@ impl Anonymous {
         let align = if len_bytes >= HUGE_PAGE { HUGE_PAGE } else { 1 };
         let mapped = len_bytes.checked_add(align - 1).and_then(NonZeroUsize::new);
         let (Some(length), true) = (mapped, len_bytes > 0) else {
-            return Err(MemError::Length { len_bytes: len_bytes as u64, max_bytes: isize::MAX as u64 });
+            return Err(MemError::RegionLength { len_bytes });
         };
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a new private mapping at an address of the kernel's choice touches nothing that exists.

@@ -12,7 +12,7 @@ use nvme_proto::{PageSize, Qid};
 use ugds_hal::{
     Admin, AdminError, Backend, Clock, Command, Completion, Direction, Dma, Layout, PortSpec, Stopped,
 };
-use ugds_mem::{Domain, Io, Mapped, MemError};
+use ugds_mem::{Io, Mapped, MemError};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The admin queue of one controller, with a buffer for the data of its commands.
@@ -37,11 +37,11 @@ impl<B: Backend> AdminQueue<B> {
         let align_bytes = usize::try_from(page.bytes()).unwrap_or(usize::MAX);
         let layout = Layout { len_bytes: BUFFER_BYTES, align_bytes, direction: Direction::Both };
         let buffer = backend.memory(layout)?;
-        let mapped = Domain::new(Arc::clone(backend), page, false).adopt(&buffer)?;
+        let mapped = Mapped::of_page(&buffer)?;
         let spec =
             PortSpec { qid: Qid::ADMIN, entries: ENTRIES, page, completion: Completion::Poll, shadow: None };
         let port = backend.open_port(&spec, None)?;
-        let pair = QueuePair::new(port, Qid::ADMIN, backend.traits().domain, generations);
+        let pair = QueuePair::new(port, Qid::ADMIN, backend.traits().era().next(), generations);
         Ok(Self { backend: Arc::clone(backend), pair, buffer, mapped, timeout })
     }
 
@@ -64,6 +64,9 @@ impl<B: Backend> AdminQueue<B> {
             }
             if clock.now() >= deadline {
                 return Err(self.late(opcode));
+            }
+            if attempt % LOOKS_PER_CHECK == LOOKS_PER_CHECK - 1 {
+                Wedge::check(&*self.backend).map_err(|wedge| unusable(opcode, &self.pair.wedge(wedge)))?;
             }
             clock.relax(attempt);
             attempt = attempt.saturating_add(1);
@@ -120,6 +123,8 @@ fn unusable(opcode: u8, error: &dyn core::error::Error) -> AdminError {
     AdminError::Unusable { opcode, reason: error.to_string() }
 }
 
+/// Looks at the queue for each look at the controller itself.
+const LOOKS_PER_CHECK: u32 = 256;
 /// One command at a time leaves room for async event requests.
 const ENTRIES: u16 = 32;
 /// The largest structure that any admin command here fetches.

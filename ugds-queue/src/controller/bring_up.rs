@@ -8,7 +8,7 @@ use nvme_proto::admin::{Identify, NumberOfQueues};
 use nvme_proto::register::{Cap, Cc, CommandSets, Crto, Csts, Property, Vs};
 use nvme_proto::{PageSize, Qid, identify};
 use ugds_hal::pcie::ShadowPages;
-use ugds_hal::{AdminError, Backend, Clock, Stop, Stopped};
+use ugds_hal::{AdminError, Backend, Claim, Clock, Stop, Stopped};
 use ugds_mem::{Domain, Io, MAX_TRANSFER_BYTES};
 
 impl<B: Backend> Controller<B> {
@@ -18,7 +18,14 @@ impl<B: Backend> Controller<B> {
     ///
     /// [`ControllerError`]. The controller is stopped then; what could not be proved to have stopped is leaked.
     pub fn bring_up(backend: Arc<B>, options: Options) -> Result<Self, ControllerError> {
-        Known::read(backend, options)?.disable()?.enable()?.settle()
+        let claim = backend.traits().claim().ok_or(ControllerError::Claimed)?;
+        match Known::read(backend, options).and_then(Known::disable) {
+            Ok(disabled) => disabled.enable(claim)?.settle(),
+            Err(error) => {
+                claim.unused();
+                Err(error)
+            }
+        }
     }
 }
 
@@ -62,23 +69,33 @@ struct Disabled<B> {
 }
 
 impl<B: Backend> Disabled<B> {
-    fn enable(self) -> Result<Enabled<B>, ControllerError> {
-        let mut known = self.known;
-        let timeout = known.options.admin_timeout;
-        let admin = AdminQueue::open(&known.backend, known.page, timeout, known.options.cid_generations)?;
-        let cc = Cc::for_page(known.page);
-        // The configuration first, then the bit that makes the controller look at it.
-        let written = known.backend.property_write(Property::CC, u64::from(cc.into_bits())).and_then(|()| {
-            known.backend.property_write(Property::CC, u64::from(cc.with_en(true).into_bits()))
-        });
-        match written.map_err(ControllerError::from).and_then(|()| known.wait_ready()) {
-            Ok(()) => Ok(Enabled { known, admin }),
-            Err(error) => Err(roll_back(&known, admin, error)),
+    fn enable(self, claim: Claim) -> Result<Enabled<B>, ControllerError> {
+        let Known { backend, options, page, .. } = &self.known;
+        let admin = match AdminQueue::open(backend, *page, options.admin_timeout, options.cid_generations) {
+            Ok(admin) => admin,
+            Err(error) => {
+                claim.unused();
+                return Err(error);
+            }
+        };
+        let mut enabled = Enabled { known: self.known, admin, shadow: None, claim };
+        match enabled.known.switch_on() {
+            Ok(()) => Ok(enabled),
+            Err(error) => Err(enabled.roll_back(error)),
         }
     }
 }
 
 impl<B: Backend> Known<B> {
+    fn switch_on(&mut self) -> Result<(), ControllerError> {
+        let cc = Cc::for_page(self.page);
+        // The configuration first, then the bit that makes the controller look at it.
+        for cc in [cc, cc.with_en(true)] {
+            self.backend.property_write(Property::CC, u64::from(cc.into_bits()))?;
+        }
+        self.wait_ready()
+    }
+
     fn wait_ready(&mut self) -> Result<(), ControllerError> {
         // CAP may change with CC (CRTO modes); the time that counts is that of the new one.
         self.cap = Cap::from_bits(self.backend.property_read(Property::CAP)?);
@@ -109,25 +126,27 @@ impl<B: Backend> Known<B> {
     }
 }
 
-/// A controller that answers admin commands.
+/// A controller that was enabled, and answers admin commands if it became ready.
 struct Enabled<B: Backend> {
     known: Known<B>,
     admin: AdminQueue<B>,
+    /// What the controller was or was to be told about.
+    shadow: Option<Arc<ShadowPages>>,
+    claim: Claim,
 }
 
 impl<B: Backend> Enabled<B> {
     fn settle(mut self) -> Result<Controller<B>, ControllerError> {
         match self.agree() {
-            Ok((identify, facts, shadow)) => Ok(self.finish(identify, facts, shadow)),
-            Err(error) => Err(roll_back(&self.known, self.admin, error)),
+            Ok((identify, facts, domain)) => Ok(self.finish(identify, facts, domain)),
+            Err(error) => Err(self.roll_back(error)),
         }
     }
 
-    fn agree(&mut self) -> Result<Agreed, ControllerError> {
+    fn agree(&mut self) -> Result<Agreed<B>, ControllerError> {
         let identify: Box<identify::Controller> = self.admin.identify(&Identify::controller())?;
         check_entry_sizes(&identify)?;
         let queues = self.number_of_queues()?;
-        let shadow = self.shadow_doorbells(&identify)?;
         let facts = Facts {
             version: self.known.version,
             page: self.known.page,
@@ -135,10 +154,11 @@ impl<B: Backend> Enabled<B> {
             queues,
             queue_entries: queue_entries(self.known.cap, self.known.options.queue_entries),
             sgl: self.known.options.sgl && identify.sgls().align_bytes().is_some(),
-            shadow_doorbells: shadow.is_some(),
+            shadow_doorbells: self.shadow_doorbells(&identify)?,
             volatile_write_cache: identify.vwc().present(),
         };
-        Ok((identify, facts, shadow))
+        let domain = Domain::of_enabled(Arc::clone(&self.known.backend), facts.sgl)?;
+        Ok((identify, facts, domain))
     }
 
     fn number_of_queues(&mut self) -> Result<u16, ControllerError> {
@@ -148,57 +168,58 @@ impl<B: Backend> Enabled<B> {
         Ok(u16::try_from(granted).unwrap_or(u16::MAX).min(wanted))
     }
 
-    fn shadow_doorbells(
-        &mut self,
-        identify: &identify::Controller,
-    ) -> Result<Option<Arc<ShadowPages>>, ControllerError> {
-        if !self.known.options.shadow_doorbells || !identify.oacs().contains(identify::Oacs::DOORBELL_BUFFER)
-        {
-            return Ok(None);
+    /// Tells the controller about shadow doorbells, where it has them, and says whether it took them.
+    fn shadow_doorbells(&mut self, identify: &identify::Controller) -> Result<bool, ControllerError> {
+        let offered = identify.oacs().contains(identify::Oacs::DOORBELL_BUFFER);
+        if !self.known.options.shadow_doorbells || !offered {
+            return Ok(false);
         }
         let dstrd = self.known.cap.dstrd();
         let pages = Arc::new(ShadowPages::allocate(&*self.known.backend, self.known.page, dstrd)?);
-        let Some(config) = Io::doorbell_buffer_config(&pages) else { return Ok(None) };
+        let pages = self.shadow.insert(pages);
+        let Some(config) = Io::doorbell_buffer_config(pages) else { return Ok(false) };
         match self.admin.run(&config) {
-            Ok(_) => Ok(Some(pages)),
+            Ok(_) => Ok(true),
             // The plain doorbells do as well.
-            Err(AdminError::Status { .. }) => Ok(None),
+            Err(AdminError::Status { .. }) => Ok(false),
             Err(other) => Err(other.into()),
         }
     }
 
-    fn finish(
-        self,
-        identify: Box<identify::Controller>,
-        facts: Facts,
-        shadow: Option<Arc<ShadowPages>>,
-    ) -> Controller<B> {
-        let Known { backend, options, cap, page, .. } = self.known;
+    fn finish(self, identify: Box<identify::Controller>, facts: Facts, domain: Domain<B>) -> Controller<B> {
+        let Known { backend, options, cap, .. } = self.known;
         Controller {
-            domain: Domain::new(Arc::clone(&backend), page, facts.sgl),
+            domain,
             backend,
+            claim: self.claim,
             admin: self.admin,
             identify,
             cap,
             options,
             facts,
-            shadow,
+            shadow: self.shadow,
             free_qids: (1..=facts.queues).rev().map(Qid).collect(),
         }
     }
-}
 
-type Agreed = (Box<identify::Controller>, Facts, Option<Arc<ShadowPages>>);
-
-/// Stops the controller and frees its admin queue; without proof the queue is leaked.
-#[cold]
-fn roll_back<B: Backend>(known: &Known<B>, admin: AdminQueue<B>, error: ControllerError) -> ControllerError {
-    match known.backend.stop(Stop::Disable(known.ready_timeout)) {
-        Ok(proof) => admin.close(&proof),
-        Err(_) => core::mem::forget(admin),
+    /// Stops the controller and frees what it was given; without proof all of that is leaked.
+    #[cold]
+    fn roll_back(self, error: ControllerError) -> ControllerError {
+        match self.known.backend.stop(Stop::Disable(self.known.ready_timeout)) {
+            Ok(proof) => {
+                self.admin.close(&proof);
+                if let Some(shadow) = &self.shadow {
+                    shadow.release(&proof);
+                }
+                self.claim.release(&proof);
+            }
+            Err(_) => core::mem::forget(self.admin),
+        }
+        error
     }
-    error
 }
+
+type Agreed<B> = (Box<identify::Controller>, Facts, Domain<B>);
 
 fn gone(error: ugds_hal::HalError) -> ControllerError {
     match error {

@@ -18,6 +18,9 @@ pub enum ControllerError {
     /// Memory for the controller's own use could not be had.
     #[error(transparent)]
     Memory(#[from] MemError),
+    /// Somebody in this process drives the device already, or did and could not prove that it stopped.
+    #[error("the device is in use: this process has it open, or could not prove that it stopped")]
+    Claimed,
     /// The controller is gone.
     #[error("the controller is gone: its registers read as all ones")]
     Gone,

@@ -21,8 +21,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use nvme_proto::register::{Cap, Vs};
 use nvme_proto::{PageSize, Qid, identify};
-use ugds_hal::Backend;
 use ugds_hal::pcie::ShadowPages;
+use ugds_hal::{Backend, Claim};
 use ugds_mem::Domain;
 
 /// A controller that is enabled and whose admin queue is ours.
@@ -32,6 +32,7 @@ use ugds_mem::Domain;
 #[derive(Debug)]
 pub struct Controller<B: Backend> {
     backend: Arc<B>,
+    claim: Claim,
     domain: Domain<B>,
     admin: AdminQueue<B>,
     identify: Box<identify::Controller>,

@@ -20,11 +20,11 @@ impl<B: Backend> Controller<B> {
             entries: self.facts.queue_entries,
             page: self.facts.page,
             completion: Completion::Poll,
-            shadow: self.shadow.clone(),
+            shadow: self.shadow.clone().filter(|_| self.facts.shadow_doorbells),
         };
         let port = self.backend.open_port(&spec, Some(&mut self.admin))?;
         self.free_qids.pop();
-        Ok(QueuePair::new(port, qid, self.backend.traits().domain, self.options.cid_generations))
+        Ok(QueuePair::new(port, qid, self.backend.traits().era(), self.options.cid_generations))
     }
 
     /// Closes an I/O queue pair with nothing outstanding. Its identifier is used again.

@@ -79,6 +79,7 @@ impl<B: Backend> Controller<B> {
         if let Some(shadow) = &self.shadow {
             shadow.release(proof);
         }
+        self.claim.release(proof);
     }
 
     /// Leaves everything to a controller that may still use it.

@@ -45,6 +45,8 @@ pub(crate) enum Look {
     Ended(usize),
     /// Somebody else is looking.
     Elsewhere,
+    /// The channel was closed; nothing will end any more.
+    Closed,
 }
 
 impl<P: Port> Channel<P> {
@@ -78,8 +80,7 @@ impl<P: Port> Channel<P> {
             Err(TryLockError::WouldBlock) => return Ok(Look::Elsewhere),
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         };
-        // After closing nothing is outstanding, so nobody waits.
-        let Some(pair) = &mut state.pair else { return Ok(Look::Ended(0)) };
+        let Some(pair) = &mut state.pair else { return Ok(Look::Closed) };
         let completed = pair.reap()?;
         for done in completed {
             self.cells[done.cookie as usize].complete(done.status);
@@ -89,11 +90,10 @@ impl<P: Port> Channel<P> {
 
     /// Stops the queue for good.
     #[cold]
-    pub(crate) fn wedge(&self, reason: impl FnOnce(nvme_proto::Qid) -> Wedge) -> Option<Wedge> {
-        let mut state = self.lock();
-        let pair = state.pair.as_mut()?;
-        let reason = reason(pair.qid());
-        Some(pair.wedge(reason))
+    pub(crate) fn wedge(&self, reason: Wedge) {
+        if let Some(pair) = &mut self.lock().pair {
+            pair.wedge(reason);
+        }
     }
 
     /// Lets go of a mapping.
@@ -115,14 +115,36 @@ impl<P: Port> Channel<P> {
         self.lock().pair.as_ref().and_then(QueuePair::wedged)
     }
 
-    /// Takes the queue pair out; the channel is closed then.
-    pub(crate) fn close(&self) -> Option<QueuePair<P>> {
-        self.lock().pair.take()
+    /// Locks the channel in order to close it.
+    pub(crate) fn closing(&self) -> Closing<'_, P> {
+        Closing { state: self.lock() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<P>> {
         // Nothing under the lock leaves the queue half-changed when it panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A channel that nobody else uses at the moment.
+pub(crate) struct Closing<'c, P> {
+    state: MutexGuard<'c, State<P>>,
+}
+
+impl<P: Port> Closing<'_, P> {
+    /// Commands outstanding.
+    pub(crate) fn outstanding(&self) -> u32 {
+        self.state.pair.as_ref().map_or(0, QueuePair::outstanding)
+    }
+
+    /// Whether the queue stopped for good.
+    pub(crate) fn is_wedged(&self) -> bool {
+        self.state.pair.as_ref().is_some_and(|pair| pair.wedged().is_some())
+    }
+
+    /// Takes the queue pair out; the channel is closed then.
+    pub(crate) fn close(mut self) -> Option<QueuePair<P>> {
+        self.state.pair.take()
     }
 }
 

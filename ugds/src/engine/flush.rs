@@ -2,7 +2,7 @@
 
 use super::channel::{Claim, Refused};
 use super::core::Core;
-use super::request::wait;
+use super::request::{look, wait};
 use crate::Error;
 use crate::error::{IoFailure, Operation};
 use nvme_proto::{Lba, Nsid};
@@ -11,6 +11,7 @@ use ugds_mem::Io;
 
 /// Flushes a namespace. The command covers everything completed before, whatever queue it went through.
 pub(crate) fn flush<B: Backend>(core: &Core<B>, nsid: Nsid) -> Result<(), Error> {
+    core.in_this_process()?;
     let queue = core.place();
     let claim = submit(core, queue, &Io::flush(nsid))?;
     let status = wait(core, queue, claim)?;
@@ -30,9 +31,9 @@ fn submit<B: Backend>(core: &Core<B>, queue: usize, io: &Io<'_>) -> Result<Claim
             Err(Refused::Closed) => return Err(Error::Closed),
             Err(Refused::Submit(error)) => return Err(error.into()),
             Err(Refused::Full) => {
-                channel.look()?;
+                look(core, queue)?;
                 core.clock().relax(attempt);
-                attempt += 1;
+                attempt = attempt.saturating_add(16);
             }
         }
     }

@@ -8,7 +8,7 @@ use nvme_proto::{Lba, Status};
 use std::iter::Peekable;
 use std::sync::Arc;
 use std::time::Duration;
-use ugds_hal::{Backend, Clock, Direction as Access};
+use ugds_hal::{Backend, Clock, Direction as Access, Instant};
 use ugds_mem::{Io, Mapped, MemError};
 use ugds_queue::Wedge;
 use ugds_queue::controller::Namespace;
@@ -35,6 +35,7 @@ pub(crate) struct Request<'a> {
 impl<'a> Request<'a> {
     /// Carries the request out and returns when none of its commands is outstanding any more.
     pub(crate) fn run<B: Backend>(&self, core: &Core<B>) -> Result<(), Error> {
+        core.in_this_process()?;
         let mut flight = Flight::new(core);
         let launched = self.launch(core, &mut flight);
         // Whatever happened, what is in flight is waited for: it moves the caller's data.
@@ -50,14 +51,18 @@ impl<'a> Request<'a> {
     fn launch<B: Backend>(&self, core: &Core<B>, flight: &mut Flight<'_, B>) -> Result<(), Error> {
         let blocks = self.len_bytes >> self.limits.block_shift();
         let mut pieces = self.limits.split(self.lba, blocks).peekable();
+        let mut full_turns = 0u32;
         while pieces.peek().is_some() && flight.failure.is_none() {
             if !flight.room() {
                 flight.land_one()?;
             }
             let queue = core.place();
             match self.burst(core.channel(queue), queue, &mut pieces, flight)? {
-                Turn::Taken => {}
-                Turn::QueueFull => flight.make_room(queue)?,
+                Turn::Taken => full_turns = 0,
+                Turn::QueueFull => {
+                    flight.make_room(queue, full_turns)?;
+                    full_turns = full_turns.saturating_add(1);
+                }
             }
         }
         Ok(())
@@ -176,15 +181,24 @@ impl<'c, B: Backend> Flight<'c, B> {
         result
     }
 
-    /// Waits until queue `queue`, which was full, may have a slot again.
-    fn make_room(&mut self, queue: usize) -> Result<(), Error> {
+    /// Waits until queue `queue`, which was full, may have a slot again. `turns` counts the full queues in a row.
+    fn make_room(&mut self, queue: usize, turns: u32) -> Result<(), Error> {
         if self.count != 0 {
             return self.land_one();
         }
-        // The slots are other callers'. They reap too, but may be slow to come.
-        self.core.channel(queue).look()?;
-        self.core.clock().relax(0);
+        // The slots are other callers'. They look too, so the longer this takes, the more they need the processor.
+        look(self.core, queue)?;
+        self.core.clock().relax(turns.saturating_mul(FULL_TURN_WEIGHT));
         Ok(())
+    }
+}
+
+/// Makes one pass over a queue. What ends a queue ends the device.
+pub(super) fn look<B: Backend>(core: &Core<B>, queue: usize) -> Result<Look, Error> {
+    match core.channel(queue).look() {
+        Ok(Look::Closed) => Err(Error::Closed),
+        Ok(look) => Ok(look),
+        Err(wedge) => Err(core.give_up(wedge).into()),
     }
 }
 
@@ -195,33 +209,49 @@ pub(super) fn wait<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> Re
         return Ok(status);
     }
     let clock = core.clock();
-    let deadline = clock.now().after(core.io_timeout());
-    let mut attempt = 0u32;
+    let mut watch = None;
+    let (mut looks, mut fruitless) = (0u32, 0u32);
     loop {
-        let look = channel.look()?;
+        let looked = look(core, queue);
+        // Even the pass that found the queue broken may have brought this command before.
         if let Some(status) = channel.take(claim) {
             return Ok(status);
         }
-        if attempt % LOOKS_PER_CLOCK == LOOKS_PER_CLOCK - 1 && clock.now() >= deadline {
-            return late(core, channel, claim);
-        }
         // What ended was somebody else's; the next one may be ours.
-        attempt = if matches!(look, Look::Ended(1..)) { 0 } else { attempt.wrapping_add(1) };
-        clock.relax(attempt);
+        fruitless = if matches!(looked?, Look::Ended(1..)) { 0 } else { fruitless.saturating_add(1) };
+        looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(LOOKS_PER_CLOCK) {
+            watch.get_or_insert_with(|| Watch::start(core)).tick(core, queue)?;
+        }
+        clock.relax(fruitless);
     }
 }
 
-/// Looks once more, then gives the queue up: the device may still write, so nothing of it is used again.
-#[cold]
-fn late<B: Backend>(core: &Core<B>, channel: &Channel<B::Port>, claim: Claim) -> Result<Status, Error> {
-    channel.look()?;
-    if let Some(status) = channel.take(claim) {
-        return Ok(status);
+/// Keeps an eye on the time and on the controller while somebody waits.
+struct Watch {
+    deadline: Instant,
+    next_check: Instant,
+}
+
+impl Watch {
+    fn start<B: Backend>(core: &Core<B>) -> Self {
+        let now = core.clock().now();
+        Self { deadline: now.after(core.io_timeout()), next_check: now.after(CHECK_INTERVAL) }
     }
-    let waited_ms = millis(core.io_timeout());
-    match channel.wedge(|qid| Wedge::Timeout { qid, waited_ms }) {
-        Some(wedge) => Err(wedge.into()),
-        None => Err(Error::Closed),
+
+    /// Looks at the clock; now and then at the controller; and gives the device up when the time is over: it may
+    /// still write, so nothing of it is used again.
+    fn tick<B: Backend>(&mut self, core: &Core<B>, queue: usize) -> Result<(), Error> {
+        let now = core.clock().now();
+        if now >= self.next_check {
+            core.check()?;
+            self.next_check = now.after(CHECK_INTERVAL);
+        }
+        if now >= self.deadline {
+            let (qid, waited_ms) = (core.qid(queue), millis(core.io_timeout()));
+            return Err(core.give_up(Wedge::Timeout { qid, waited_ms }).into());
+        }
+        Ok(())
     }
 }
 
@@ -235,3 +265,7 @@ const WINDOW: usize = 64;
 const BURST: usize = 8;
 /// A look at the queue is much cheaper than a look at the clock.
 const LOOKS_PER_CLOCK: u32 = 64;
+/// A look at the controller is a register read: a microsecond, and rarely news.
+const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// A full queue is worth more patience than a look that found nothing.
+const FULL_TURN_WEIGHT: u32 = 16;

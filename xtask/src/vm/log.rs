@@ -27,6 +27,13 @@ impl Message {
     }
 }
 
+impl Message {
+    /// Whether the IOMMU reports an access that it refused.
+    pub(crate) fn is_dma_fault(&self) -> bool {
+        is_dma_fault(self.text())
+    }
+}
+
 /// Reads the output of `dmesg -r`: `<PRIORITY>[TIME] TEXT`, where the priority's low three bits are the level.
 ///
 /// # Errors
@@ -95,8 +102,11 @@ impl Allowlist {
 
 /// Whether a message reports what no list can allow.
 fn is_fault(text: &str) -> bool {
-    FAULTS.iter().any(|fault| text.contains(fault))
-        || (text.contains("DMAR") && text.to_ascii_lowercase().contains("fault"))
+    FAULTS.iter().any(|fault| text.contains(fault)) || is_dma_fault(text)
+}
+
+fn is_dma_fault(text: &str) -> bool {
+    text.contains("DMAR") && text.to_ascii_lowercase().contains("fault")
 }
 
 /// The lines of a console that tell most: from the first fault on, or else the last ones.

@@ -16,7 +16,17 @@ pub(crate) struct Case {
     pub(crate) disks: &'static [&'static str],
     /// More words for the kernel's command line.
     pub(crate) append: &'static str,
+    pub(crate) log: Log,
     pub(crate) steps: &'static [Step],
+}
+
+/// What the kernel's log must be like afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Log {
+    /// Nothing that a bare boot does not print.
+    Clean,
+    /// A fault of the device's DMA: the proof that the judge of the log finds one.
+    DmaFault,
 }
 
 /// One command in the guest.
@@ -53,7 +63,7 @@ pub(crate) enum Expect {
 impl Case {
     /// A boot with one namespace of 64 MiB and QEMU's defaults.
     const fn new(name: &'static str, driver: Driver, steps: &'static [Step]) -> Self {
-        Self { name, driver, device_options: "", disks: &["64M"], append: "", steps }
+        Self { name, driver, device_options: "", disks: &["64M"], append: "", log: Log::Clean, steps }
     }
 }
 
@@ -97,6 +107,15 @@ impl Step {
 
 /// The program.
 const UGDS: Program = Program { package: "ugds-cli", kind: "--bin", name: "ugds" };
+/// Random reads and writes against byte arrays.
+const ORACLE: Program = Program { package: "ugds-tests", kind: "--bin", name: "device-oracle" };
+/// A device whose registers go away.
+const GONE: Program = Program { package: "ugds-tests", kind: "--bin", name: "vfio-gone" };
+/// A device that is sent astray.
+const STRAY: Program = Program { package: "ugds-tests", kind: "--bin", name: "vfio-stray" };
+/// Where every guest has its device.
+const DEVICE: &str = "vfio:0000:00:04.0";
+const ADDRESS: &str = "0000:00:04.0";
 
 /// All boots.
 pub(crate) const CASES: &[Case] = &[
@@ -125,7 +144,35 @@ pub(crate) const CASES: &[Case] = &[
                 Step::shell("the user is not root", ": >/init")
                     .as_user(64)
                     .expect(Expect::Fails("ermission denied")),
+                Step::program("identify, as the user", UGDS, &["identify", DEVICE])
+                    .as_user(262_144)
+                    .expect(Expect::Prints("UGDS-VM-1")),
+                Step::program("too little memory to lock", UGDS, &["identify", DEVICE])
+                    .as_user(64)
+                    .expect(Expect::Fails("ulimit -l")),
+                Step::shell("a file there and back", COPY_AND_COMPARE).within(60),
+                Step::program("random operations", ORACLE, &[DEVICE, "400", "1"]).within(120),
+                Step::shell("what we wrote, the kernel reads", KERNEL_READS_OURS).within(60),
+                Step::shell("what the kernel wrote, we read", WE_READ_KERNELS).within(60),
+                Step::program("the device goes away", GONE, &[ADDRESS]).expect(Expect::Prints("gone")),
             ],
+        )
+    },
+    Case {
+        device_options: "mdts=1,mqes=2,max_ioqpairs=1,dbcs=off",
+        ..Case::new("vfio, least", Driver::Vfio, THE_JOB)
+    },
+    Case {
+        device_options: "mdts=0,mqes=2047,max_ioqpairs=64,dbcs=on",
+        disks: &["64M,logical_block_size=4096", "64M", "64M,nsid=77"],
+        ..Case::new("vfio, most", Driver::Vfio, THE_JOB)
+    },
+    Case {
+        log: Log::DmaFault,
+        ..Case::new(
+            "astray",
+            Driver::Vfio,
+            &[Step::program("a read to nowhere", STRAY, &[ADDRESS]).expect(Expect::Prints("answered"))],
         )
     },
     Case {
@@ -142,9 +189,39 @@ pub(crate) const CASES: &[Case] = &[
     },
 ];
 
+/// What every variety of device must do.
+const THE_JOB: &[Step] = &[
+    Step::program("identify", UGDS, &["identify", DEVICE]).expect(Expect::Prints("UGDS-VM-1")),
+    Step::shell("a file there and back", COPY_AND_COMPARE).within(60),
+    Step::program("random operations", ORACLE, &[DEVICE, "250", "2"]).within(120),
+];
+
 const OPEN_GROUP: &str = ": <>/dev/vfio/$(basename $(readlink /sys/bus/pci/devices/$NVME_BDF/iommu_group))";
 
 const BLOCK_SIZES: &str = "for nsid in 1 2; do blockdev --getss $(nvme-block $nsid); done";
+
+/// A file that is no whole number of blocks, to each namespace, at an offset that is not the start.
+const COPY_AND_COMPARE: &str = "set -e; head -c 3000001 /dev/urandom >/tmp/file
+    for ns in $(ugds identify vfio:$NVME_BDF | sed -n 's/^namespace //p'); do
+        device=vfio:$NVME_BDF?ns=$ns
+        ugds copy /tmp/file $device#65536 --verify
+        ugds copy $device#65536+3000001 /tmp/back
+        cmp /tmp/file /tmp/back; rm /tmp/back
+    done";
+
+/// The image is padded, so that the last block is compared too.
+const KERNEL_READS_OURS: &str = "set -e; head -c 2097152 /dev/urandom >/tmp/ours
+    for ns in 1 2; do ugds copy /tmp/ours vfio:$NVME_BDF?ns=$ns#1048576; done
+    nvme-bind nvme
+    for ns in 1 2; do dd if=$(nvme-block $ns) of=/tmp/theirs bs=1048576 skip=1 count=2; cmp /tmp/ours /tmp/theirs; done
+    nvme-bind vfio-pci";
+
+const WE_READ_KERNELS: &str = "set -e; nvme-bind nvme; head -c 2097152 /dev/urandom >/tmp/theirs
+    for ns in 1 2; do dd if=/tmp/theirs of=$(nvme-block $ns) bs=1048576 seek=3 conv=fsync; done
+    nvme-bind vfio-pci
+    for ns in 1 2; do
+        ugds copy vfio:$NVME_BDF?ns=$ns#3145728+2097152 /tmp/ours; cmp /tmp/ours /tmp/theirs; rm /tmp/ours
+    done";
 
 /// Without a flush of the buffers the comparison would read the page cache.
 const WRITE_AND_COMPARE: &str = "set -e; head -c 1048576 /dev/urandom >/tmp/pattern; block=$(nvme-block 2)

@@ -7,8 +7,8 @@ use anyhow::{bail, ensure};
 
 use super::boot::{Boot, Live, Outcome};
 use super::initramfs::{Addition, Command, Payload};
-use super::log::Allowlist;
-use super::matrix::{Binary, CASES, Case, Expect, Step};
+use super::log::{Allowlist, Message};
+use super::matrix::{Binary, CASES, Case, Expect, Log, Step};
 use super::options::{self, Verbosity};
 use super::program;
 use super::qemu::Machine;
@@ -131,7 +131,7 @@ impl Bench {
                 None => table.row(case.name, step.name, Duration::ZERO, Err("it did not report".to_owned())),
             }
         }
-        table.row(case.name, "kernel log", Duration::ZERO, log_verdict(outcome));
+        table.row(case.name, "kernel log", Duration::ZERO, log_verdict(case.log, &outcome.log));
         if let Some(folder) = &self.choice.out {
             table.row(case.name, "files", Duration::ZERO, files_verdict(outcome, &folder.join(case.name)));
         }
@@ -165,10 +165,16 @@ fn verdict(step: &Step, report: &StepReport) -> Verdict {
     Err(why)
 }
 
-fn log_verdict(outcome: &Outcome) -> Verdict {
+fn log_verdict(expected: Log, log: &[Message]) -> Verdict {
     let allowlist = Allowlist::recorded().map_err(|error| format!("{error:#}"))?;
-    let offences: Vec<String> = allowlist.offences(&outcome.log).iter().map(ToString::to_string).collect();
-    if offences.is_empty() { Ok(()) } else { Err(offences.join("\n")) }
+    let offences = allowlist.offences(log);
+    let text = || offences.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    match expected {
+        Log::Clean if offences.is_empty() => Ok(()),
+        Log::Clean => Err(text()),
+        Log::DmaFault if offences.iter().any(|message| message.is_dma_fault()) => Ok(()),
+        Log::DmaFault => Err(format!("a DMA fault was made, but the log has none\n{}", text())),
+    }
 }
 
 fn files_verdict(outcome: &Outcome, folder: &Path) -> Verdict {
