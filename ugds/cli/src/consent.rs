@@ -11,7 +11,7 @@ pub(crate) fn to_destroy(what: &str, uri: &Uri, erase: Erase) -> anyhow::Result<
         return Ok(());
     }
     Err(usage(format!(
-        "{what} destroys what `{uri}` holds; --erase, or emu: without a file or with a new one, is accepted"
+        "{what} overwrites what {uri} holds, which needs --erase; a new or empty image, or emu: without one, does not"
     )))
 }
 

@@ -1,19 +1,22 @@
 //! `ugds demo`: the whole way of data, on any machine: file, registered memory, namespace, and back.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use serde::Serialize;
+use tempfile::TempDir;
 use ugds::nvme::Lba;
 use ugds::uri::{EmuUri, Uri};
 use ugds::{Device, Namespace, Region};
 
+use crate::cleanup::Temporary;
 use crate::device::{open, size_text};
 use crate::digest::{Digest, Hasher};
-use crate::failure::{Outcome, usage};
+use crate::failure::Outcome;
+use crate::file::regular_file;
 use crate::measure::{self, Measure, Summary};
 use crate::output;
 use crate::random::Random;
@@ -66,8 +69,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
     let say = |line: String| if args.json { Ok(()) } else { output::line(line) };
     let mut source = Source::open(args.file.as_deref())?;
     let len_bytes = source.len_bytes;
-    let folder =
-        tempfile::Builder::new().prefix("ugds-demo-").tempdir().context("cannot make a temporary folder")?;
+    let make = || tempfile::Builder::new().prefix("ugds-demo-").tempdir();
+    let (folder, _temporary) =
+        Temporary::make(make, TempDir::path).context("cannot make a temporary folder")?;
     let image = folder.path().join("namespace.img");
     let uri = uri_of(&image, len_bytes);
     say(format!("source   {}, {}", source.name, size_text(len_bytes)))?;
@@ -129,10 +133,10 @@ fn print(args: &Args, report: &Report) -> anyhow::Result<()> {
         }
     }
     if !report.equal {
-        eprintln!(
+        output::complain(&format!(
             "ugds: error: the data differ: wrote sha256 {}, read {}",
             report.sha256_written, report.sha256_read
-        );
+        ));
     }
     Ok(())
 }
@@ -167,15 +171,8 @@ impl Source {
             return Ok(Self { name: "generated data".to_owned(), len_bytes: GENERATED_BYTES, data });
         };
         let name = path.display().to_string();
-        let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
-        let metadata = file.metadata().with_context(|| name.clone())?;
-        if !metadata.is_file() {
-            return Err(usage(format!("{name} is no regular file; a regular file is accepted")));
-        }
-        if metadata.len() == 0 {
-            return Err(usage(format!("{name} is empty; a file of 1 byte or more is accepted")));
-        }
-        Ok(Self { name, len_bytes: metadata.len(), data: Box::new(file) })
+        let (file, len_bytes) = regular_file(path)?;
+        Ok(Self { name, len_bytes, data: Box::new(file) })
     }
 }
 

@@ -55,20 +55,27 @@ impl Area {
     ) -> anyhow::Result<Self> {
         if !offset_bytes.is_multiple_of(lba_bytes.into()) {
             return Err(usage(format!(
-                "offset {offset_bytes} is no multiple of the block; a multiple of {lba_bytes} bytes is accepted"
+                "offset {} is no multiple of the block; a multiple of {} is accepted",
+                size_text(offset_bytes),
+                size_text(lba_bytes.into())
             )));
         }
         let room_bytes = namespace_bytes.saturating_sub(offset_bytes);
         if room_bytes == 0 {
             return Err(usage(format!(
-                "offset {offset_bytes} is at or beyond the end of the namespace; less than {namespace_bytes} is accepted"
+                "offset {} is at or beyond the end of the namespace; less than {} is accepted",
+                size_text(offset_bytes),
+                size_text(namespace_bytes)
             )));
         }
         let len_bytes = len_bytes.unwrap_or(room_bytes);
         if len_bytes > room_bytes {
             return Err(usage(format!(
-                "{len_bytes} bytes at offset {offset_bytes} end beyond the namespace of {namespace_bytes} bytes; \
-                 at most {room_bytes} bytes are accepted there"
+                "{} at offset {} end beyond the namespace of {}; at most {} are accepted there",
+                size_text(len_bytes),
+                size_text(offset_bytes),
+                size_text(namespace_bytes),
+                size_text(room_bytes)
             )));
         }
         Ok(Self { offset_bytes, len_bytes })
@@ -102,10 +109,10 @@ mod tests {
     fn areas_lie_within_the_namespace() {
         assert_eq!(area(0, None), Ok(Area { offset_bytes: 0, len_bytes: 16384 }));
         assert_eq!(area(12288, Some(4095)), Ok(Area { offset_bytes: 12288, len_bytes: 4095 }));
-        assert!(area(100, None).unwrap_err().contains("offset 100"));
-        assert!(area(100, None).unwrap_err().contains("a multiple of 4096"));
-        assert!(area(16384, None).unwrap_err().contains("less than 16384"));
-        assert!(area(8192, Some(8193)).unwrap_err().contains("at most 8192"));
+        assert!(area(100, None).unwrap_err().contains("offset 100 bytes"));
+        assert!(area(100, None).unwrap_err().contains("a multiple of 4 KiB"));
+        assert!(area(16384, None).unwrap_err().contains("less than 16 KiB"));
+        assert!(area(8192, Some(8193)).unwrap_err().contains("at most 8 KiB"));
     }
 
     #[test]

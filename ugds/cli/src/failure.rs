@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use crate::output;
+
 /// What a command that ran to its end found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -34,7 +36,7 @@ pub(crate) fn exit_code(result: anyhow::Result<Outcome>) -> ExitCode {
         // Whoever reads the output has had enough of it; there is nobody to tell.
         Err(error) if is_broken_pipe(&error) => ExitCode::from(FAILURE),
         Err(error) => {
-            eprint!("{}", report(&error));
+            output::complain(&report(&error));
             ExitCode::from(if error.chain().any(<dyn std::error::Error>::is::<Usage>) {
                 USAGE
             } else {

@@ -7,7 +7,7 @@ use ugds::{Device, Namespace};
 
 use crate::device::{open, size_text};
 use crate::failure::Outcome;
-use crate::output;
+use crate::output::{self, LINE_CHARACTERS, wrap};
 
 /// Show a controller and its namespaces
 ///
@@ -126,6 +126,18 @@ impl Report {
         }
     }
 
+    /// The most bytes of a command, and who says so.
+    fn largest_command(&self) -> String {
+        let most = size_text(self.max_transfer_bytes);
+        match self.mdts_bytes {
+            None => format!("{most} (the driver's limit; the device sets none)"),
+            Some(bytes) if bytes > self.max_transfer_bytes => {
+                format!("{most} (the driver's limit; the device's is {})", size_text(bytes))
+            }
+            Some(_) => most,
+        }
+    }
+
     fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |name: &str, value: String| {
@@ -144,7 +156,7 @@ impl Report {
         line("controller", format!("{} ({})", self.controller_id, self.controller_type));
         line("NVMe version", self.nvme_version.clone());
         line("page", size_text(self.page_bytes));
-        line("largest command", size_text(self.max_transfer_bytes));
+        line("largest command", self.largest_command());
         line("I/O queues", format!("{} of {} entries", self.queues, self.queue_entries));
         line("SGL", yes_or_no(self.sgl));
         line("shadow doorbells", yes_or_no(self.shadow_doorbells));
@@ -216,41 +228,10 @@ fn list(words: &[String]) -> String {
     if words.is_empty() { "only the mandatory".to_owned() } else { words.join(", ") }
 }
 
-/// `text` in lines of at most `width` characters where its spaces allow that.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.len() - 1;
-        if lines[line].is_empty() {
-            lines[line].push_str(word);
-        } else if lines[line].chars().count() + 1 + word.chars().count() <= width {
-            lines[line].push_str(&format!(" {word}"));
-        } else {
-            lines.push(word.to_owned());
-        }
-    }
-    lines
-}
-
 fn yes_or_no(flag: bool) -> String {
     if flag { "yes" } else { "no" }.to_owned()
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// What a terminal shows side by side.
-const LINE_CHARACTERS: usize = 80;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_break_at_spaces() {
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("", 7), [""]);
-        assert_eq!(wrap("indivisible word", 7), ["indivisible", "word"]);
-    }
 }

@@ -1,12 +1,14 @@
 //! The program `ugds`: what people do with a device from a shell. This file is the table of its commands.
 
 mod bench;
+mod cleanup;
 mod consent;
 mod copy;
 mod demo;
 mod device;
 mod digest;
 mod failure;
+mod file;
 mod identify;
 mod measure;
 mod output;
@@ -15,14 +17,15 @@ mod table;
 
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use failure::Outcome;
 
 /// Reads and writes NVMe namespaces from user space, straight into registered memory.
 #[derive(Parser)]
-#[command(name = "ugds", version, arg_required_else_help = true, after_help = AFTER_HELP)]
+#[command(name = "ugds", version, arg_required_else_help = true, max_term_width = output::LINE_CHARACTERS)]
+#[command(after_help = SHORT_HELP, after_long_help = LONG_HELP)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -48,6 +51,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
+    cleanup::on_signals();
     match Cli::try_parse() {
         Ok(cli) => failure::exit_code(cli.command.run()),
         Err(error) => usage(&error),
@@ -61,23 +65,69 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
     let text = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        eprint!("ugds: error: a command is missing\n\n{text}");
+        output::complain(&format!("ugds: error: a command is missing\n\n{text}"));
+    } else if let Some(text) = wrong_value(error) {
+        output::complain(&format!("ugds: error: {text}\n\nFor more information, try '--help'."));
     } else {
-        eprint!("ugds: {text}");
+        output::complain(&format!("ugds: {text}{}", tip(error)));
     }
     ExitCode::from(failure::USAGE)
 }
 
-const AFTER_HELP: &str = "\
+/// The argument and what is wrong with its value, if that names the value already: clap would name it once more.
+fn wrong_value(error: &clap::Error) -> Option<String> {
+    let ContextValue::String(argument) = error.get(ContextKind::InvalidArg)? else { return None };
+    let ContextValue::String(value) = error.get(ContextKind::InvalidValue)? else { return None };
+    let reason = std::error::Error::source(error)?.to_string();
+    (value.is_empty() || reason.contains(value.as_str())).then(|| format!("{argument}: {reason}"))
+}
+
+/// For those who know the names of other programs.
+fn tip(error: &clap::Error) -> &'static str {
+    match error.get(ContextKind::InvalidValue) {
+        Some(ContextValue::String(value)) if matches!(value.as_str(), "rw" | "readwrite" | "mixed") => {
+            "\n  tip: `randrw` reads and writes, half and half\n"
+        }
+        _ => "",
+    }
+}
+
+const SHORT_HELP: &str = "\
 Devices:
   emu:[FILE][?OPTIONS]      the emulated controller, over a file or over memory
-  vfio:0000:01:00.0[?ns=N]  a PCI device (not built into this version)
-  ugds:/dev/NODE[?ns=N]     a device node of the kernel module (not built into this version)
+  vfio:0000:01:00.0[?ns=N]  a PCI device that is bound to vfio-pci
+  ugds:/dev/NODE[?ns=N]     a device node of the kernel module (not built yet)
 
-  Options of emu, with & between them (quote the URI in a shell):
-    size=1G (or the file's length)  lba=4096  namespaces=1  ns=1  queues=8  mqes=1023  dstrd=0
-    mpsmin=0  mdts=5  sgl=0  dbbuf=0  vwc=0  ooo=SEED  latency_us=0  bandwidth_mib=0
-  Sizes take K, M, G or T, powers of 1024. In a file name, write ? # % & as %3F %23 %25 %26.
+`ugds --help` has the options of emu. `ugds COMMAND --help` has examples.";
+
+const LONG_HELP: &str = "\
+Devices:
+  emu:[FILE][?OPTIONS]      the emulated controller, over a file or over memory
+  vfio:0000:01:00.0[?ns=N]  a PCI device that is bound to vfio-pci
+  ugds:/dev/NODE[?ns=N]     a device node of the kernel module (not built yet)
+
+Options of emu, with & between them (quote the URI in a shell):
+  size=BYTES       of each namespace, a multiple of lba; makes a new image of
+                   zeros; 1G in memory, and the content of an image, if left out
+  lba=BYTES        of a block: a power of two from 512 to 64K (4096)
+  namespaces=N     how many there are, 1 to 1024 (1)
+  ns=N             the namespace that is meant, 1 to namespaces (the first)
+  queues=N         I/O queue pairs, 1 to 1024 (8)
+  mqes=N           entries of a queue less 1: CAP.MQES, 0 to 65535 (1023)
+  dstrd=N          doorbells are 4 << N bytes apart: CAP.DSTRD, 0 to 8 (0)
+  mpsmin=N         the smallest page is 4K << N: CAP.MPSMIN, 0 to 8 (0)
+  mdts=N           a command moves at most 2^N smallest pages, 0 to 16;
+                   0 is no limit (5)
+  sgl=0|1          scatter-gather lists (0)
+  dbbuf=0|1        shadow doorbells (0)
+  vwc=0|1          a volatile write cache (0)
+  ooo=SEED         complete commands out of order, 0 to 2^64-1 (in order)
+  latency_us=N     microseconds before a command's data, 0 to 60000000 (0)
+  bandwidth_mib=N  MiB/s that all commands share, 0 to 1048576; 0 is no limit (0)
+
+  Sizes take K, M, G or T, powers of 1024. In a file name, write ? # % & as %3F
+  %23 %25 %26. An image does not record namespaces and lba: open it with those
+  that it was made with. While a device is over an image, no other can be.
 
 Examples:
   ugds demo

@@ -204,14 +204,14 @@ const BLOCK_SIZES: &str = "for nsid in 1 2; do blockdev --getss $(nvme-block $ns
 const COPY_AND_COMPARE: &str = "set -e; head -c 3000001 /dev/urandom >/tmp/file
     for ns in $(ugds identify vfio:$NVME_BDF | sed -n 's/^namespace //p'); do
         device=vfio:$NVME_BDF?ns=$ns
-        ugds copy /tmp/file $device#65536 --verify
+        ugds copy /tmp/file $device#65536 --verify --erase --erase
         ugds copy $device#65536+3000001 /tmp/back
         cmp /tmp/file /tmp/back; rm /tmp/back
     done";
 
 /// The image is padded, so that the last block is compared too.
 const KERNEL_READS_OURS: &str = "set -e; head -c 2097152 /dev/urandom >/tmp/ours
-    for ns in 1 2; do ugds copy /tmp/ours vfio:$NVME_BDF?ns=$ns#1048576; done
+    for ns in 1 2; do ugds copy /tmp/ours vfio:$NVME_BDF?ns=$ns#1048576 --erase; done
     nvme-bind nvme
     for ns in 1 2; do dd if=$(nvme-block $ns) of=/tmp/theirs bs=1048576 skip=1 count=2; cmp /tmp/ours /tmp/theirs; done
     nvme-bind vfio-pci";

@@ -7,13 +7,14 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use ugds::uri::Location;
+use indicatif::{ProgressBar, ProgressStyle};
+use ugds::uri::{Bytes, Location};
 use ugds::{Device, Namespace, QueueStats, Region};
 
 use super::Pattern;
 use super::pattern::Mismatch;
 use super::worker::{Share, Worker};
-use crate::device::Area;
+use crate::device::{Area, size_text};
 use crate::failure::usage;
 use crate::measure::Measure;
 
@@ -73,18 +74,38 @@ impl Job {
         self.memory_path.clone()
     }
 
+    /// On a terminal, what a run is doing; nothing elsewhere or in a short run.
+    fn progress(&self) -> ProgressBar {
+        if self.time < PROGRESS_FROM && !self.verify {
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{msg} {elapsed} {spinner}") {
+            bar.set_style(style);
+        }
+        if !bar.is_hidden() {
+            bar.enable_steady_tick(TICK);
+        }
+        bar
+    }
+
     /// Fills the area if data are to be verified, runs, and checks all of it.
     pub(super) fn run(&mut self, device: &Device) -> anyhow::Result<Results> {
+        let bar = self.progress();
         if self.verify {
+            bar.set_message("filling");
             each(&mut self.workers, Worker::fill)?;
         }
+        bar.set_message("running");
         let (time, stop) = (self.time, AtomicBool::new(false));
         let before = device.stats();
         let elapsed = each(&mut self.workers, |worker| worker.run(time, &stop))?;
         let after = device.stats();
         if self.verify {
+            bar.set_message("checking");
             each(&mut self.workers, Worker::check_all)?;
         }
+        bar.finish_and_clear();
         let since = |counter: fn(&QueueStats) -> u64| after.total(counter) - before.total(counter);
         let mut results = collect(&self.workers, elapsed);
         results.commands = since(|queue| queue.submitted);
@@ -147,22 +168,28 @@ fn slots(area: Area, lba_bytes: u32, limits: &Limits) -> anyhow::Result<u64> {
     let bytes = limits.request_bytes;
     if bytes == 0 || !bytes.is_multiple_of(lba_bytes.into()) || bytes > REQUEST_MAX_BYTES {
         return Err(usage(format!(
-            "--bs {bytes}: a multiple of the block, {lba_bytes} bytes, up to {REQUEST_MAX_BYTES} is accepted"
+            "--bs {}: a multiple of the block, {}, up to {} is accepted",
+            Bytes(bytes),
+            size_text(lba_bytes.into()),
+            size_text(REQUEST_MAX_BYTES)
         )));
     }
     let slots = area.len_bytes / bytes;
     if slots < limits.workers.into() {
         return Err(usage(format!(
-            "{} requests of {bytes} bytes don't lie side by side in {} bytes; a larger area, or fewer threads times \
-             depth, is accepted",
-            limits.workers, area.len_bytes
+            "{} is too small for {} outstanding requests of {} (threads times depth), each with a place of its own; \
+             a larger area, smaller or fewer requests are accepted",
+            size_text(area.len_bytes),
+            limits.workers,
+            size_text(bytes)
         )));
     }
     if limits.verify && slots > VERIFY_SLOTS_MAX {
         return Err(usage(format!(
-            "--verify of {} bytes in requests of {bytes} has to remember {slots} versions; at most {VERIFY_SLOTS_MAX} \
+            "--verify of {} in requests of {} has to remember {slots} versions; at most {VERIFY_SLOTS_MAX} \
              are accepted: URI#OFFSET+LENGTH takes a part of the namespace",
-            area.len_bytes
+            size_text(area.len_bytes),
+            size_text(bytes)
         )));
     }
     Ok(slots)
@@ -172,6 +199,10 @@ fn region(device: &Device, len_bytes: u64) -> anyhow::Result<Region> {
     device.alloc(len_bytes as usize).context("cannot register memory")
 }
 
+/// Shorter runs end before anyone wonders.
+const PROGRESS_FROM: Duration = Duration::from_secs(2);
+/// Rare enough to be lost in the noise of what is measured.
+const TICK: Duration = Duration::from_millis(250);
 const REQUEST_MAX_BYTES: u64 = 64 << 20;
 /// 256 MiB of versions.
 const VERIFY_SLOTS_MAX: u64 = 1 << 26;
@@ -191,9 +222,9 @@ mod tests {
     fn limits_are_named() {
         assert_eq!(asked(4096, 1024, false), Ok(1 << 28));
         assert!(asked(0, 1, false).unwrap_err().contains("--bs 0"));
-        assert!(asked(1000, 1, false).unwrap_err().contains("4096"));
-        assert!(asked(128 << 20, 1, false).unwrap_err().contains("67108864"));
+        assert!(asked(1000, 1, false).unwrap_err().contains("4 KiB"));
+        assert!(asked(128 << 20, 1, false).unwrap_err().contains("64 MiB"));
         assert!(asked(4096, 1, true).unwrap_err().contains("268435456 versions"));
-        assert!(asked(64 << 20, 20000, false).unwrap_err().contains("20000 requests"));
+        assert!(asked(64 << 20, 20000, false).unwrap_err().contains("20000 outstanding requests"));
     }
 }

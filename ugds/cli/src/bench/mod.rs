@@ -213,7 +213,7 @@ fn print(args: &Args, report: &Report) -> anyhow::Result<()> {
 /// Tells of wrong data.
 fn complain(results: &Results) -> Outcome {
     for mismatch in &results.mismatches {
-        eprintln!("ugds: error: {mismatch}");
+        output::complain(&format!("ugds: error: {mismatch}"));
     }
     if results.mismatches.is_empty() { Outcome::Success } else { Outcome::Mismatch }
 }

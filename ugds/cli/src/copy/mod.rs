@@ -8,7 +8,9 @@ mod source;
 use std::time::Instant;
 
 use anyhow::Context;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use indicatif::{ProgressBar, ProgressStyle};
+use ugds::uri::Target;
 
 use crate::device::size_text;
 use crate::digest::{Digest, Hasher};
@@ -26,25 +28,31 @@ use source::Source;
 /// goes to the end of its namespace, and a destination takes what the source has. LENGTHs on both sides must be
 /// equal. A file whose name starts like a URI is written with a leading ./
 ///
-/// A file as destination appears complete or not at all. A namespace is written in place, and flushed.
+/// A file as destination is replaced if it exists, as by cp, and appears complete or not at all. A namespace is
+/// written in place, and flushed. That destroys what was there, so a device, or an image with content, needs --erase.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   ugds copy model.bin 'emu:disk.img?size=8G#1M' --verify
   ugds copy 'emu:disk.img#1M+52428800' model.bin
+  ugds copy new.bin 'emu:disk.img#1M' --erase
   ugds copy 'emu:a.img?ns=1#0+1G' 'emu:b.img?size=2G#512M'
+  ugds copy vfio:0000:01:00.0#0+1G backup.bin
 
 Exit status: 0 everything was copied, 1 something failed or --verify found other data, 2 wrong usage.")]
 pub(crate) struct Args {
     /// A file, or URI[#OFFSET[+LENGTH]]
-    #[arg(value_name = "SRC", value_parser = endpoint::parse)]
+    #[arg(value_name = "SRC", value_parser = OsStringValueParser::new().try_map(endpoint::parse))]
     source: Endpoint,
     /// A file, or URI[#OFFSET[+LENGTH]]
-    #[arg(value_name = "DST", value_parser = endpoint::parse)]
+    #[arg(value_name = "DST", value_parser = OsStringValueParser::new().try_map(endpoint::parse))]
     destination: Endpoint,
     /// Read the destination back and compare checksums
     #[arg(long)]
     verify: bool,
+    /// Allow that what a namespace holds is overwritten
+    #[arg(long)]
+    erase: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
@@ -53,7 +61,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn copy(args: &Args) -> anyhow::Result<Outcome> {
-    let Plan { mut source, mut sink, devices, len_bytes } = Plan::make(&args.source, &args.destination)?;
+    let Plan { mut source, mut sink, devices, len_bytes } =
+        Plan::make(&args.source, &args.destination, args.erase.into())?;
+    warn_of_loss(&args.destination);
     let start = Instant::now();
     let bar = progress(if args.verify { 2 * len_bytes } else { len_bytes });
     let written = transfer(&mut source, &mut sink, len_bytes, &bar)?;
@@ -62,7 +72,8 @@ fn copy(args: &Args) -> anyhow::Result<Outcome> {
         let read = sink.digest(len_bytes, &bar)?;
         if read != written {
             bar.finish_and_clear();
-            eprintln!("ugds: error: {} differs: wrote sha256 {written}, read {read}", args.destination);
+            let what = &args.destination;
+            output::complain(&format!("ugds: error: {what} differs: wrote sha256 {written}, read {read}"));
             return Ok(Outcome::Mismatch);
         }
     }
@@ -72,8 +83,18 @@ fn copy(args: &Args) -> anyhow::Result<Outcome> {
     devices.into_iter().try_for_each(|device| device.close().context("close"))?;
     let seconds = start.elapsed().as_secs_f64();
     let verified = if args.verify { format!(", verified, sha256 {written}") } else { String::new() };
-    output::line(format!("copied {} in {seconds:.2} s{verified}", size_text(len_bytes)))?;
+    let rate = len_bytes as f64 / f64::from(1 << 20) / seconds.max(1e-9);
+    output::line(format!("copied {} in {seconds:.2} s, {rate:.0} MiB/s{verified}", size_text(len_bytes)))?;
     Ok(Outcome::Success)
+}
+
+/// Says that a copy to a controller without an image is gone with the program.
+fn warn_of_loss(destination: &Endpoint) {
+    let Endpoint::Device(place) = destination else { return };
+    if matches!(place.uri.target(), Target::Emu(emu) if emu.file.is_none()) {
+        let text = "is in memory: what is copied there is gone when this command ends; emu:FILE keeps it";
+        output::complain(&format!("ugds: warning: {} {text}", place.uri));
+    }
 }
 
 fn transfer(

@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use anyhow::Context;
-use ugds::uri::{Location, Target, Uri};
+use ugds::uri::{EmuUri, Location, Target, Uri};
 use ugds::{Device, Namespace};
 
 use super::endpoint::Endpoint;
 use super::sink::Sink;
 use super::source::Source;
-use crate::device::{self, Area};
+use crate::consent::{self, Erase};
+use crate::device::{self, Area, size_text};
 use crate::failure::usage;
+use crate::file::same_file;
 
 /// A copy that is ready to start.
 pub(super) struct Plan {
@@ -22,21 +24,22 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn make(source: &Endpoint, destination: &Endpoint) -> anyhow::Result<Self> {
+    pub(super) fn make(source: &Endpoint, destination: &Endpoint, erase: Erase) -> anyhow::Result<Self> {
         match (source, destination) {
             (Endpoint::File(_), Endpoint::File(_)) => Err(usage(format!(
                 "{source} and {destination} are both files; at least one URI (emu:, vfio:, ugds:) is accepted"
             ))),
-            (Endpoint::File(path), Endpoint::Device(to)) => Self::file_to_device(path, to),
+            (Endpoint::File(path), Endpoint::Device(to)) => Self::file_to_device(path, to, erase),
             (Endpoint::Device(from), Endpoint::File(path)) => Self::device_to_file(from, path),
-            (Endpoint::Device(from), Endpoint::Device(to)) => Self::device_to_device(from, to),
+            (Endpoint::Device(from), Endpoint::Device(to)) => Self::device_to_device(from, to, erase),
         }
     }
 
-    fn file_to_device(path: &Path, to: &Location) -> anyhow::Result<Self> {
+    fn file_to_device(path: &Path, to: &Location, erase: Erase) -> anyhow::Result<Self> {
         not_its_own_image(path, &to.uri)?;
         let (source, len_bytes) = Source::file(path)?;
         equal_lengths(len_bytes, to.len_bytes)?;
+        consent::to_destroy("copy", &to.uri, erase)?;
         let (device, namespace) = open(&to.uri)?;
         let area = area(&namespace, to, Some(len_bytes))?;
         let sink = Sink::device(&device, namespace, area)?;
@@ -52,11 +55,12 @@ impl Plan {
         Ok(Self { source, sink, devices: vec![device], len_bytes: area.len_bytes })
     }
 
-    fn device_to_device(from: &Location, to: &Location) -> anyhow::Result<Self> {
+    fn device_to_device(from: &Location, to: &Location, erase: Erase) -> anyhow::Result<Self> {
+        consent::to_destroy("copy", &to.uri, erase)?;
         let (from_device, from_namespace) = open(&from.uri)?;
         let from_area = area(&from_namespace, from, from.len_bytes.or(to.len_bytes))?;
         equal_lengths(from_area.len_bytes, to.len_bytes)?;
-        let shared = from.uri.target() == to.uri.target();
+        let shared = is_one_device(&from.uri, &to.uri)?;
         let to_device = if shared { from_device.clone() } else { device::open(&to.uri)? };
         let to_namespace = device::namespace(&to_device, to.uri.nsid())?;
         let to_area = area(&to_namespace, to, Some(from_area.len_bytes))?;
@@ -85,17 +89,41 @@ fn area(namespace: &Namespace, place: &Location, len_bytes: Option<u64>) -> anyh
 fn equal_lengths(source_bytes: u64, destination_bytes: Option<u64>) -> anyhow::Result<()> {
     match destination_bytes {
         Some(bytes) if bytes != source_bytes => Err(usage(format!(
-            "the source has {source_bytes} bytes and the destination {bytes}; equal lengths, or none at the \
-             destination, are accepted"
+            "the source has {} and the destination {}; equal lengths, or none at the destination, are accepted",
+            size_text(source_bytes),
+            size_text(bytes)
         ))),
         _ => Ok(()),
     }
 }
 
+/// Whether both name one device, so that it is opened once. An image may have many names; what decides is the file.
+fn is_one_device(from: &Uri, to: &Uri) -> anyhow::Result<bool> {
+    if from.target() == to.target() {
+        return Ok(true);
+    }
+    let (Target::Emu(from_emu), Target::Emu(to_emu)) = (from.target(), to.target()) else { return Ok(false) };
+    let (Some(from_image), Some(to_image)) = (&from_emu.file, &to_emu.file) else { return Ok(false) };
+    if !same_file(from_image, to_image) {
+        return Ok(false);
+    }
+    if sized(from_emu, from_image)? == sized(to_emu, from_image)? {
+        return Ok(true);
+    }
+    Err(usage(format!(
+        "{from} and {to} are the same image with different options; equal options, apart from ns, are accepted"
+    )))
+}
+
+/// The controller over the file `image`, with the size that its content gives it.
+fn sized(emu: &EmuUri, image: &Path) -> anyhow::Result<EmuUri> {
+    let size_bytes = emu.to_config()?.namespaces.first().map(|namespace| namespace.size_bytes);
+    Ok(EmuUri { file: Some(image.to_owned()), size_bytes, ..emu.clone() })
+}
+
 fn not_its_own_image(path: &Path, uri: &Uri) -> anyhow::Result<()> {
     let Target::Emu(emu) = uri.target() else { return Ok(()) };
-    let same = |image: &Path| Some(std::fs::canonicalize(image).ok()? == std::fs::canonicalize(path).ok()?);
-    if emu.file.as_deref().and_then(same) == Some(true) {
+    if emu.file.as_deref().is_some_and(|image| same_file(image, path)) {
         return Err(usage(format!("{} is the image of {uri}; another file is accepted", path.display())));
     }
     Ok(())
@@ -115,7 +143,7 @@ mod tests {
     #[test]
     fn two_files_are_refused() {
         let file = |name: &str| Endpoint::File(name.into());
-        let error = Plan::make(&file("a"), &file("b")).err().unwrap().to_string();
+        let error = Plan::make(&file("a"), &file("b"), Erase::Withheld).err().unwrap().to_string();
         assert!(error.contains("both files") && error.contains("emu:"), "{error}");
     }
 }

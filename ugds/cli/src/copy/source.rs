@@ -10,7 +10,7 @@ use ugds::{Device, Namespace, Region};
 
 use super::CHUNK_BYTES;
 use crate::device::Area;
-use crate::failure::usage;
+use crate::file::regular_file;
 
 /// Bytes that are read from the first to the last.
 pub(super) enum Source {
@@ -23,16 +23,8 @@ pub(super) enum Source {
 impl Source {
     /// The file at `path`, and its length.
     pub(super) fn file(path: &Path) -> anyhow::Result<(Self, u64)> {
-        let name = path.display();
-        let file = File::open(path).with_context(|| format!("cannot open {name}"))?;
-        let metadata = file.metadata().with_context(|| name.to_string())?;
-        if !metadata.is_file() {
-            return Err(usage(format!("{name} is no regular file; a regular file is accepted")));
-        }
-        if metadata.len() == 0 {
-            return Err(usage(format!("{name} is empty; a file of 1 byte or more is accepted")));
-        }
-        Ok((Self::File { file, path: path.to_owned() }, metadata.len()))
+        let (file, len_bytes) = regular_file(path)?;
+        Ok((Self::File { file, path: path.to_owned() }, len_bytes))
     }
 
     /// The bytes of `area`.

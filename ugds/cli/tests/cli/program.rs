@@ -21,6 +21,79 @@ fn help_suffices() {
 }
 
 #[test]
+fn help_fits_a_terminal() {
+    let place = Place::new();
+    for words in [
+        &["--help"][..],
+        &["-h"],
+        &["demo", "--help"],
+        &["identify", "--help"],
+        &["copy", "--help"],
+        &["copy", "-h"],
+        &["bench", "--help"],
+        &["bench", "-h"],
+    ] {
+        let help = place.ok(words);
+        let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(wide.is_empty(), "{words:?}: {wide:#?}");
+    }
+}
+
+/// The program itself lists the options, when it is given one that it doesn't know.
+#[test]
+fn the_help_has_a_line_for_each_option_of_the_emulator() {
+    let place = Place::new();
+    let help = place.ok(&["--help"]);
+    let wrong = place.ugds(&["identify", "emu:?xxxxxxxx=1"]).stderr;
+    let options = wrong.split_once("accepted are ").unwrap().1.lines().next().unwrap();
+    assert_eq!(options.split(", ").count(), 15, "{options}");
+    for option in options.split(", ") {
+        let start = format!("  {option}=");
+        assert_eq!(help.lines().filter(|line| line.starts_with(&start)).count(), 1, "{option}");
+    }
+}
+
+#[test]
+fn a_wrong_value_is_told_once() {
+    let place = Place::new();
+    for value in ["emu:?sise=1G", "nonsense", "emu:a#x", "emu:?size=4GB"] {
+        let stderr = place.ugds(&["bench", value]).stderr;
+        let first = stderr.lines().next().unwrap();
+        assert!(first.starts_with("ugds: error: ") && first.contains("<URI>"), "{stderr}");
+        assert!(stderr.matches(value).count() <= 1, "{stderr}");
+    }
+}
+
+#[test]
+fn an_error_that_nobody_takes_is_no_panic() {
+    let place = Place::new();
+    place.write("data", &bytes(100));
+    for words in [
+        &["identify", "emu:no.img"][..],
+        &["nothing"],
+        &[],
+        &["demo", "--file", "data", "--corrupt-for-test"],
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ugds"));
+        let command = command.args(words).current_dir(place.path("")).env("TMPDIR", place.path(""));
+        let status = command.stdout(Stdio::null()).stderr(full).status().unwrap();
+        assert!(matches!(status.code(), Some(1 | 2)), "{words:?}: {status}");
+    }
+}
+
+#[test]
+fn identify_says_whose_the_limit_is() {
+    let place = Place::new();
+    let line = |uri: &str| {
+        let text = place.ok(&["identify", uri]);
+        text.lines().find(|line| line.starts_with("largest command")).unwrap().to_owned()
+    };
+    assert!(line("emu:?mdts=0").contains("(the driver's limit; the device sets none)"));
+    assert!(line("emu:?mdts=1").ends_with("8 KiB"));
+}
+
+#[test]
 fn mistakes_have_status_2() {
     let place = Place::new();
     for (words, part) in [
@@ -64,7 +137,8 @@ fn devices_that_cannot_be_opened_say_why() {
         ("vfio:ffff:ff:1f.7", "cannot open vfio:ffff:ff:1f.7"),
         ("ugds:/dev/no/node", "cannot open ugds:/dev/no/node"),
         ("emu:odd.img", "1000 bytes"),
-        ("emu:no/disk.img", "No such file"),
+        ("emu:no/disk.img", "no such image"),
+        ("emu:no/disk.img?size=1M", "No such file"),
     ] {
         let ran = place.ugds(&["identify", uri]);
         assert_eq!(ran.status, 1, "{uri}: {}", ran.stderr);
