@@ -21,7 +21,7 @@ const SKIPPED: &[&str] = &["target", ".git", "fuzz"];
 
 /// Runs all lints and stops at the first that fails.
 pub(crate) fn run(workspace: &Workspace, _: &[String]) -> anyhow::Result<()> {
-    let mut steps = Steps::default();
+    let mut steps = Steps::of(4);
     steps.command("format", &mut workspace.cargo("fmt --all --check"))?;
     steps.step("source rules", || source_rules(workspace.root()))?;
     steps.command("clippy", &mut workspace.cargo("clippy --workspace --all-targets -- -D warnings"))?;

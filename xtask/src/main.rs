@@ -17,16 +17,51 @@ struct Task {
     name: &'static str,
     arguments: &'static str,
     purpose: &'static str,
+    /// For `--help` of the task: what it does step by step, and what it needs.
+    details: &'static str,
     run: fn(&Workspace, &[String]) -> anyhow::Result<()>,
 }
 
-#[rustfmt::skip]
 const TASKS: &[Task] = &[
-    Task { name: "test",   arguments: "[FILTER..]", purpose: "every test, doctest and example, then the long properties in release mode", run: test::run },
-    Task { name: "lint",   arguments: "", purpose: "format, clippy, documentation and the source rules, warnings as errors", run: lint::run },
-    Task { name: "layers", arguments: "", purpose: "no dependency points up a floor", run: layers::run },
-    Task { name: "nostd",  arguments: "", purpose: "the lower floors build without the standard library", run: nostd::run },
-    Task { name: "vm",     arguments: vm::ARGUMENTS, purpose: "a virtual machine with an NVMe device behind an IOMMU", run: vm::run },
+    Task {
+        name: "test",
+        arguments: "[FILTER..]",
+        purpose: "every test, doctest and example, then the long properties in release mode",
+        details: "With FILTERs, only the unit and integration tests whose names contain one of them.\n\
+                  cargo-nextest runs them if it is installed, else `cargo test`. Nothing needs root,\n\
+                  a GPU or an NVMe device; `cargo xtask vm test` is the one with a kernel.\n",
+        run: test::run,
+    },
+    Task {
+        name: "lint",
+        arguments: "",
+        purpose: "format, clippy, documentation and the source rules, warnings as errors",
+        details: "The source rules: where unsafe code may stand and that it says why, which crates\n\
+                  forbid it, and how long a lib.rs may be. Stops at the first step that fails.\n",
+        run: lint::run,
+    },
+    Task {
+        name: "layers",
+        arguments: "",
+        purpose: "no dependency points up a floor",
+        details: "Reads `cargo metadata`, dev-dependencies included.\n",
+        run: layers::run,
+    },
+    Task {
+        name: "nostd",
+        arguments: "",
+        purpose: "the lower floors build without the standard library",
+        details: "Builds a `no_std` program with them; with their std features it must fail to build.\n",
+        run: nostd::run,
+    },
+    Task {
+        name: "vm",
+        arguments: vm::ARGUMENTS,
+        purpose: "a virtual machine with an NVMe device behind an IOMMU",
+        // It prints its own help.
+        details: "",
+        run: vm::run,
+    },
 ];
 
 fn main() -> ExitCode {
@@ -47,6 +82,10 @@ fn main() -> ExitCode {
 }
 
 fn execute(task: &Task, arguments: &[String]) -> ExitCode {
+    if !task.details.is_empty() && arguments.iter().any(|word| word == "--help" || word == "-h") {
+        print!("{}", help_of(task));
+        return ExitCode::SUCCESS;
+    }
     if task.arguments.is_empty()
         && let Some(extra) = arguments.first()
     {
@@ -63,12 +102,19 @@ fn execute(task: &Task, arguments: &[String]) -> ExitCode {
 }
 
 fn help() -> String {
-    let mut text = String::from("Developer tasks of uGDS\n\nUsage: cargo xtask TASK\n\nTasks:\n");
+    let mut text = String::from(
+        "Developer tasks of uGDS\n\nUsage: cargo xtask TASK, or cargo xtask TASK --help\n\nTasks:\n",
+    );
     for task in TASKS {
         let usage = format!("{} {}", task.name, task.arguments);
         text.push_str(&format!("  {usage:<23} {}\n", task.purpose));
     }
     text
+}
+
+fn help_of(task: &Task) -> String {
+    let usage = format!("cargo xtask {} {}", task.name, task.arguments);
+    format!("{}: {}\n\nUsage: {}\n\n{}", task.name, task.purpose, usage.trim_end(), task.details)
 }
 
 fn names() -> String {
@@ -84,6 +130,7 @@ mod tests {
         for task in TASKS {
             assert_eq!(TASKS.iter().filter(|other| other.name == task.name).count(), 1, "{}", task.name);
             assert!(help().contains(&format!("  {} ", task.name)));
+            assert!(help_of(task).lines().all(|line| line.len() <= 100), "{}", task.name);
         }
     }
 }

@@ -23,7 +23,7 @@ const CRATES: [(&str, bool); 5] = [
 
 /// Builds the probe without `std`, then with it, which must fail: a check that cannot fail proves nothing.
 pub(crate) fn run(workspace: &Workspace, _: &[String]) -> anyhow::Result<()> {
-    let mut steps = Steps::default();
+    let mut steps = Steps::of(2);
     let probe = write_probe(workspace)?;
     let build = |features: &str| -> Command {
         let mut command = workspace.cargo(&format!("build --release {features}"));

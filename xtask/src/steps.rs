@@ -10,12 +10,17 @@ use anyhow::{Context, bail, ensure};
 
 /// The steps done so far, with their times. The table is printed when the value is dropped, so that a task that
 /// fails half-way shows it too.
-#[derive(Default)]
 pub(crate) struct Steps {
+    total: usize,
     done: Vec<(String, Duration)>,
 }
 
 impl Steps {
+    /// No steps yet, of `total`.
+    pub(crate) fn of(total: usize) -> Self {
+        Self { total, done: Vec::new() }
+    }
+
     /// Runs `command` to its end.
     ///
     /// # Errors
@@ -47,7 +52,9 @@ impl Steps {
         name: &str,
         body: impl FnOnce() -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        println!("== {name}");
+        let number = self.done.len() + 1;
+        debug_assert!(number <= self.total, "step `{name}` is number {number} of {}", self.total);
+        println!("== step {number} of {}: {name}", self.total);
         let start = Instant::now();
         let result = body();
         self.done.push((name.to_owned(), start.elapsed()));
@@ -131,13 +138,21 @@ mod tests {
     fn a_runner_without_tests_fails() {
         let mut runner = Command::new("echo");
         runner.arg("test result: ok. 0 passed; 0 failed");
-        let error = Steps::default().libtest("empty", &mut runner).unwrap_err();
+        let error = Steps::of(1).libtest("empty", &mut runner).unwrap_err();
         assert!(format!("{error:#}").contains("ran no test"), "{error:#}");
     }
 
     #[test]
+    #[should_panic(expected = "step `second` is number 2 of 1")]
+    fn the_number_of_steps_is_told_right() {
+        let mut steps = Steps::of(1);
+        steps.step("first", || Ok(())).unwrap();
+        let _ = steps.step("second", || Ok(()));
+    }
+
+    #[test]
     fn a_failing_step_is_named() {
-        let error = Steps::default().command("falls over", &mut Command::new("false")).unwrap_err();
+        let error = Steps::of(1).command("falls over", &mut Command::new("false")).unwrap_err();
         assert!(format!("{error:#}").contains("step `falls over`"), "{error:#}");
     }
 }

@@ -14,14 +14,14 @@ const RUN: &[(&str, &str)] = &[("ugds-cli", "first")];
 
 /// Runs the tests whose names contain one of `filters`, or all of them with doctests and examples.
 pub(crate) fn run(workspace: &Workspace, filters: &[String]) -> anyhow::Result<()> {
-    let mut steps = Steps::default();
+    let mut steps = Steps::of(if filters.is_empty() { 4 + RUN.len() } else { 1 });
     let runner = Runner::choose(workspace);
-    runner.run(&mut steps, "tests", "--workspace", filters)?;
+    runner.run(&mut steps, "unit and integration tests", "--workspace", filters)?;
     if !filters.is_empty() {
         return Ok(());
     }
     steps.libtest("doctests", &mut workspace.cargo("test --doc --workspace"))?;
-    steps.command("examples", &mut workspace.cargo("build --workspace --examples"))?;
+    steps.command("build of all examples", &mut workspace.cargo("build --workspace --examples"))?;
     for (package, example) in RUN {
         let call = format!("run --quiet -p {package} --example {example}");
         steps.command(&format!("example {example}"), &mut workspace.cargo(&call))?;
