@@ -204,7 +204,7 @@ const BLOCK_SIZES: &str = "for nsid in 1 2; do blockdev --getss $(nvme-block $ns
 const COPY_AND_COMPARE: &str = "set -e; head -c 3000001 /dev/urandom >/tmp/file
     for ns in $(ugds identify vfio:$NVME_BDF | sed -n 's/^namespace //p'); do
         device=vfio:$NVME_BDF?ns=$ns
-        ugds copy /tmp/file $device#65536 --verify --erase --erase
+        ugds copy /tmp/file $device#65536 --verify --erase
         ugds copy $device#65536+3000001 /tmp/back
         cmp /tmp/file /tmp/back; rm /tmp/back
     done";
