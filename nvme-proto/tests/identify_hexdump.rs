@@ -115,6 +115,24 @@ fn all_three_kinds_of_dump_are_read() {
     assert_eq!(hexdump::parse(&dump(&zeroes)), Ok(zeroes.to_vec()));
 }
 
+/// What `od -A x -t x1`, `od -A x`, `od -A x -t x4` and `hexdump` print: their offsets are no bytes.
+#[test]
+fn other_kinds_of_dump_are_refused() {
+    for text in [
+        "000000 4a 4b 4c 4d 4e 4f 50 51 4a 4b 4c 4d 4e 4f 50 51\n000010 51\n000011\n",
+        "000000 045512 046514 047516 050520 045512 046514 047516 050520\n000010 000121\n000011\n",
+        "000000 4d4c4b4a 51504f4e 4d4c4b4a 51504f4e\n000010 00000051\n000011\n",
+        "0000000 4b4a 4d4c 4f4e 5150 4b4a 4d4c 4f4e 5150\n0000010 0051\n0000011\n",
+        "0000000 0000 0000 0000 0000 0000 0000 0000 0000\n*\n0001000\n",
+    ] {
+        let error = hexdump::parse(text).unwrap_err();
+        assert!(error.what.contains("another kind"), "{text}: {error}");
+    }
+    // Bytes without offsets, zeros among them, are what they were.
+    assert_eq!(hexdump::parse("00 00 00 00 01\n02\n"), Ok(vec![0, 0, 0, 0, 1, 2]));
+    assert_eq!(hexdump::parse("00000000 00000001\n"), Ok(vec![0, 0, 0, 0, 0, 0, 0, 1]));
+}
+
 #[test]
 fn bad_input_is_named_by_line_and_column() {
     let cases = [

@@ -20,6 +20,10 @@ impl std::error::Error for Error {}
 
 /// The bytes of a dump. A line `*` stands for as many copies of the line before it as the next offset asks for.
 pub(crate) fn parse(text: &str) -> Result<Vec<u8>, Error> {
+    if is_of_another_kind(text) {
+        let what = "a dump of another kind, as of `od`; those of xxd, xxd -p and hexdump -C are accepted";
+        return Err(Error { line: 1, column: 1, what: what.to_owned() });
+    }
     let mut bytes = Vec::new();
     let mut repeated = false;
     let with_offsets = text.lines().find(|line| !line.trim().is_empty()).is_some_and(has_offset);
@@ -50,6 +54,17 @@ fn has_offset(line: &str) -> bool {
     let digits = line.bytes().take_while(u8::is_ascii_hexdigit).count();
     let behind = &line[digits..];
     digits > 0 && (behind.starts_with(':') || behind.starts_with("  "))
+}
+
+/// Whether `text` is what `od` or a plain `hexdump` prints: one space behind the offset, which would be read as bytes,
+/// words in the order of the machine, and the length alone on the last line.
+fn is_of_another_kind(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let Some((offset, words)) = lines.next().and_then(|line| line.split_once(' ')) else { return false };
+    let is_zero = offset.len() >= OD_OFFSET_DIGITS && offset.bytes().all(|digit| digit == b'0');
+    let other_width = words.split_whitespace().next().is_some_and(|word| word.len() != offset.len());
+    let ends_with_length = lines.next_back().is_some_and(|line| line.trim_end().len() == offset.len());
+    is_zero && !words.starts_with(' ') && (other_width || ends_with_length)
 }
 
 /// Appends copies of the last 16 bytes up to `offset`, which no dump of one page has above a mebibyte.
@@ -104,3 +119,6 @@ impl Columns<'_> {
         half.map_or(Ok(()), |(_, column)| Err((column, "half a byte".to_owned())))
     }
 }
+
+/// `od -A x` writes offsets of at least so many digits, `hexdump` of one more.
+const OD_OFFSET_DIGITS: usize = 6;
