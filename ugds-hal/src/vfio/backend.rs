@@ -53,7 +53,8 @@ impl Vfio {
         config.set_bus_master(&device, true)?;
         let bar = Arc::new(Bar::map(&device, address, options.sigbus_handler)?);
         let interrupts = Interrupts::new(device.vectors()?);
-        let path = format!("direct: PCI device {address} by VFIO, DMA checked by the IOMMU");
+        let by = device.container.name();
+        let path = format!("direct: PCI device {address} by VFIO ({by}), DMA checked by the IOMMU");
         let arena = |direction| Arena::new(direction, options.hugepages);
         Ok(Self {
             traits: Traits::local(DomainId::fresh(), NAME, path).with_vectors(interrupts.count()),

@@ -39,7 +39,7 @@ impl VfioDevice {
     pub(super) fn open(address: &str) -> Result<Self, VfioError> {
         let group = group_of(address)?;
         check_driver(address)?;
-        let container = Arc::new(Container::open(group)?);
+        let container = Arc::new(Container::open(address, group)?);
         let file = container.device(address)?;
         let mut info = vfio_device_info { argsz: size_of::<vfio_device_info>() as u32, ..Default::default() };
         // SAFETY: the structure is valid for the call.
@@ -80,7 +80,7 @@ impl VfioDevice {
     }
 }
 
-fn sysfs(address: &str) -> PathBuf {
+pub(super) fn sysfs(address: &str) -> PathBuf {
     Path::new("/sys/bus/pci/devices").join(address)
 }
 

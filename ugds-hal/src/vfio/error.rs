@@ -1,7 +1,9 @@
 //! What can go wrong with VFIO, and what to do about it.
 
+use nix::libc;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// An error of opening or driving a device behind VFIO.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +93,22 @@ impl VfioError {
     pub(super) fn call(call: &'static str) -> impl FnOnce(nix::errno::Errno) -> Self {
         move |errno| Self::Call { call, source: errno.into() }
     }
+}
+
+/// Opens a device node.
+pub(super) fn open(path: &Path) -> Result<File, VfioError> {
+    OpenOptions::new().read(true).write(true).open(path).map_err(|source| VfioError::Open {
+        hint: match source.kind() {
+            io::ErrorKind::NotFound => "; is the module loaded (modprobe vfio-pci)?".into(),
+            io::ErrorKind::PermissionDenied => {
+                format!("; let your user own it: chown $USER {}", path.display())
+            }
+            _ if source.raw_os_error() == Some(libc::EBUSY) => "; another process uses it".into(),
+            _ => String::new(),
+        },
+        path: path.into(),
+        source,
+    })
 }
 
 impl From<VfioError> for crate::HalError {

@@ -9,12 +9,12 @@ pub struct VfioOptions {
     pub sigbus_handler: bool,
     /// Use huge pages for rings and lists where there are some.
     pub hugepages: bool,
-    /// Reset the device when it is opened.
+    /// Reset the function once more when it is opened. VFIO itself does so when nobody had it open.
     pub reset: bool,
 }
 
 impl Default for VfioOptions {
     fn default() -> Self {
-        Self { sigbus_handler: true, hugepages: true, reset: true }
+        Self { sigbus_handler: true, hugepages: true, reset: false }
     }
 }
