@@ -1,6 +1,7 @@
 //! Runs the program and looks at what it leaves.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use assert_cmd::Command;
 use tempfile::TempDir;
@@ -27,6 +28,7 @@ impl Place {
     /// Runs `ugds` with these words.
     pub(crate) fn ugds(&self, words: &[&str]) -> Ran {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ugds"));
+        let command = command.timeout(HANGS_AFTER);
         let output = command.args(words).current_dir(&self.0).env("TMPDIR", self.0.path()).output().unwrap();
         Ran {
             status: output.status.code().unwrap_or(-1),
@@ -63,6 +65,9 @@ fn names(folder: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// No command of a test takes nearly as long, even on a busy machine.
+const HANGS_AFTER: Duration = Duration::from_secs(120);
 
 /// Bytes that don't repeat.
 pub(crate) fn bytes(len: usize) -> Vec<u8> {
