@@ -1,10 +1,12 @@
 //! Interrupts as file descriptors.
 
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The descriptor that an interrupt vector signals. Clones share one counter.
 ///
@@ -30,6 +32,22 @@ impl Event {
     pub fn signal(&self) {
         // The only failure of a nonblocking eventfd is a full counter, and then it is signalled already.
         let _ = self.fd.write(1);
+    }
+
+    /// Waits until it is signalled, at most `limit`. `false` when the time is over.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's.
+    pub fn wait(&self, limit: Duration) -> io::Result<bool> {
+        let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
+        let mut watched = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut watched, limit) {
+            Ok(ready) => Ok(ready != 0),
+            // A signal is as good as a moment of waiting; the caller looks and waits again.
+            Err(Errno::EINTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Resets it, and returns how often it was signalled since the last time.
@@ -62,7 +80,9 @@ mod tests {
         assert_eq!(event.clear().unwrap(), 0);
         event.signal();
         event.clone().signal();
+        assert!(event.wait(Duration::ZERO).unwrap());
         assert_eq!(event.clear().unwrap(), 2);
+        assert!(!event.wait(Duration::from_millis(1)).unwrap());
         assert_eq!(event.clear().unwrap(), 0);
     }
 }

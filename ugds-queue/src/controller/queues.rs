@@ -12,6 +12,16 @@ impl<B: Backend> Controller<B> {
     ///
     /// [`ControllerError::NoQueueLeft`] when all that were granted are open; the backend's.
     pub fn open_queue(&mut self) -> Result<QueuePair<B::Port>, ControllerError> {
+        self.open_queue_with(Completion::Poll)
+    }
+
+    /// Opens the next I/O queue pair, with completions noticed as `completion` says. The event of an interrupt vector
+    /// is the backend's.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_queue`](Self::open_queue).
+    pub fn open_queue_with(&mut self, completion: Completion) -> Result<QueuePair<B::Port>, ControllerError> {
         let Some(&qid) = self.free_qids.last() else {
             return Err(ControllerError::NoQueueLeft { granted: self.facts.queues });
         };
@@ -19,7 +29,7 @@ impl<B: Backend> Controller<B> {
             qid,
             entries: self.facts.queue_entries,
             page: self.facts.page,
-            completion: Completion::Poll,
+            completion,
             shadow: self.shadow.clone().filter(|_| self.facts.shadow_doorbells),
         };
         let port = self.backend.open_port(&spec, Some(&mut self.admin))?;

@@ -111,6 +111,8 @@ const UGDS: Program = Program { package: "ugds-cli", kind: "--bin", name: "ugds"
 const ORACLE: Program = Program { package: "ugds-tests", kind: "--bin", name: "device-oracle" };
 /// A device whose registers go away.
 const GONE: Program = Program { package: "ugds-tests", kind: "--bin", name: "vfio-gone" };
+/// A device that interrupts.
+const INTERRUPT: Program = Program { package: "ugds-tests", kind: "--bin", name: "vfio-interrupt" };
 /// A device that is sent astray.
 const STRAY: Program = Program { package: "ugds-tests", kind: "--bin", name: "vfio-stray" };
 /// Where every guest has its device.
@@ -151,7 +153,10 @@ pub(crate) const CASES: &[Case] = &[
                     .as_user(64)
                     .expect(Expect::Fails("ulimit -l")),
                 Step::shell("a file there and back", COPY_AND_COMPARE).within(60),
-                Step::program("random operations", ORACLE, &[DEVICE, "400", "1"]).within(120),
+                Step::program("random operations", ORACLE, &[DEVICE, "400", "1"])
+                    .as_user(262_144)
+                    .within(120),
+                Step::program("interrupts", INTERRUPT, &[ADDRESS]).expect(Expect::Prints("interrupts: 8")),
                 Step::shell("what we wrote, the kernel reads", KERNEL_READS_OURS).within(60),
                 Step::shell("what the kernel wrote, we read", WE_READ_KERNELS).within(60),
                 Step::program("the device goes away", GONE, &[ADDRESS]).expect(Expect::Prints("gone")),
@@ -165,7 +170,8 @@ pub(crate) const CASES: &[Case] = &[
     Case {
         device_options: "mdts=0,mqes=2047,max_ioqpairs=64,dbcs=on",
         disks: &["64M,logical_block_size=4096", "64M", "64M,nsid=77"],
-        ..Case::new("vfio, most", Driver::Vfio, THE_JOB)
+        append: "hugepages=16",
+        ..Case::new("vfio, most", Driver::Vfio, ON_HUGE_PAGES)
     },
     Case {
         log: Log::DmaFault,
@@ -194,6 +200,14 @@ const THE_JOB: &[Step] = &[
     Step::program("identify", UGDS, &["identify", DEVICE]).expect(Expect::Prints("UGDS-VM-1")),
     Step::shell("a file there and back", COPY_AND_COMPARE).within(60),
     Step::program("random operations", ORACLE, &[DEVICE, "250", "2"]).within(120),
+];
+
+/// The same where the kernel has huge pages set aside.
+const ON_HUGE_PAGES: &[Step] = &[
+    THE_JOB[0],
+    THE_JOB[1],
+    THE_JOB[2],
+    Step::program("rings on huge pages", INTERRUPT, &[ADDRESS]).expect(Expect::Prints("huge pages: yes")),
 ];
 
 const OPEN_GROUP: &str = ": <>/dev/vfio/$(basename $(readlink /sys/bus/pci/devices/$NVME_BDF/iommu_group))";
