@@ -69,7 +69,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     } else if let Some(text) = wrong_value(error) {
         output::complain(&format!("ugds: error: {text}\n\nFor more information, try '--help'."));
     } else {
-        output::complain(&format!("ugds: {text}{}", tip(error)));
+        output::complain(&format!("ugds: {text}"));
     }
     ExitCode::from(failure::USAGE)
 }
@@ -78,18 +78,12 @@ fn usage(error: &clap::Error) -> ExitCode {
 fn wrong_value(error: &clap::Error) -> Option<String> {
     let ContextValue::String(argument) = error.get(ContextKind::InvalidArg)? else { return None };
     let ContextValue::String(value) = error.get(ContextKind::InvalidValue)? else { return None };
+    // For those who know the names of other programs: the most similar name is `randwrite`.
+    if argument.starts_with("--rw") && matches!(value.as_str(), "rw" | "readwrite" | "mixed") {
+        return Some(format!("{argument}: there is no `{value}`; `randrw` reads and writes, half and half"));
+    }
     let reason = std::error::Error::source(error)?.to_string();
     (value.is_empty() || reason.contains(value.as_str())).then(|| format!("{argument}: {reason}"))
-}
-
-/// For those who know the names of other programs.
-fn tip(error: &clap::Error) -> &'static str {
-    match error.get(ContextKind::InvalidValue) {
-        Some(ContextValue::String(value)) if matches!(value.as_str(), "rw" | "readwrite" | "mixed") => {
-            "\n  tip: `randrw` reads and writes, half and half\n"
-        }
-        _ => "",
-    }
 }
 
 const SHORT_HELP: &str = "\
@@ -123,7 +117,8 @@ Options of emu, with & between them (quote the URI in a shell):
   vwc=0|1          a volatile write cache (0)
   ooo=SEED         complete commands out of order, 0 to 2^64-1 (in order)
   latency_us=N     microseconds before a command's data, 0 to 60000000 (0)
-  bandwidth_mib=N  MiB/s that all commands share, 0 to 1048576; 0 is no limit (0)
+  bandwidth_mib=N  MiB/s that all commands share, 0 to 1048576; 0 is no limit
+                   (0)
 
   Sizes take K, M, G or T, powers of 1024. In a file name, write ? # % & as %3F
   %23 %25 %26. An image does not record namespaces and lba: open it with those
@@ -136,3 +131,16 @@ Examples:
   ugds bench 'emu:?size=1G' --rw randread --bs 4k --threads 4 --depth 8 --time 5
 
 Exit status: 0 success, 1 failure or data that differ, 2 wrong usage.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// Columns would break apart if a line were wrapped.
+    #[test]
+    fn the_tables_of_the_help_are_shown_as_they_are_written() {
+        assert!(Cli::command().render_help().to_string().contains(SHORT_HELP));
+        assert!(Cli::command().render_long_help().to_string().contains(LONG_HELP));
+    }
+}

@@ -73,12 +73,10 @@ pub enum UriError {
         accepted: String,
     },
     /// A size in powers of 1000, or otherwise no number of bytes.
-    #[error("{name}={value}: {source}")]
+    #[error("{name}: {source}")]
     Bytes {
         /// The option.
         name: &'static str,
-        /// What was given.
-        value: String,
         /// What is wrong with it.
         source: BytesError,
     },

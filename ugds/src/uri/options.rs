@@ -58,8 +58,7 @@ impl<'a> Options<'a> {
 
     /// A number of bytes.
     pub(super) fn bytes(&self, name: &'static str) -> Result<Option<u64>, UriError> {
-        let bytes_error = |value: &str, source| UriError::Bytes { name, value: value.to_owned(), source };
-        let parse = |value: &str| value.parse::<Bytes>().map_err(|source| bytes_error(value, source));
+        let parse = |value: &str| value.parse::<Bytes>().map_err(|source| UriError::Bytes { name, source });
         self.value(name).map(parse).transpose().map(|bytes| bytes.map(|bytes| bytes.0))
     }
 

@@ -83,9 +83,15 @@ fn copy(args: &Args) -> anyhow::Result<Outcome> {
     devices.into_iter().try_for_each(|device| device.close().context("close"))?;
     let seconds = start.elapsed().as_secs_f64();
     let verified = if args.verify { format!(", verified, sha256 {written}") } else { String::new() };
-    let rate = len_bytes as f64 / f64::from(1 << 20) / seconds.max(1e-9);
-    output::line(format!("copied {} in {seconds:.2} s, {rate:.0} MiB/s{verified}", size_text(len_bytes)))?;
+    let rate = rate(len_bytes, seconds);
+    output::line(format!("copied {} in {seconds:.2} s{rate}{verified}", size_text(len_bytes)))?;
     Ok(Outcome::Success)
+}
+
+/// A rate with a separator before it; nothing for so few bytes that it would only tell how long a start takes.
+fn rate(len_bytes: u64, seconds: f64) -> String {
+    let mebibytes = len_bytes as f64 / f64::from(1 << 20);
+    if mebibytes < 1.0 { String::new() } else { format!(", {:.0} MiB/s", mebibytes / seconds.max(1e-9)) }
 }
 
 /// Says that a copy to a controller without an image is gone with the program.
@@ -142,3 +148,15 @@ fn progress(len_bytes: u64) -> ProgressBar {
 
 /// Moved at a time. A multiple of the largest block, 64 KiB, so that only the last chunk can end within one.
 const CHUNK_BYTES: u64 = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_the_bytes_that_were_asked_for() {
+        assert_eq!(rate(64 << 20, 0.5), ", 128 MiB/s");
+        assert_eq!(rate(100, 0.5), "");
+        assert!(rate(1 << 20, 0.0).ends_with(" MiB/s"));
+    }
+}
