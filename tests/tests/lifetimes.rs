@@ -7,8 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use ugds::emu::{Emu, EmuConfig, Mode};
 use ugds::nvme::Lba;
+use ugds::nvme::status::generic;
 use ugds::{Device, Error, Options, Wedge};
-use ugds_hal::{Backend, Stop};
+use ugds_hal::{Backend, Clock, Stop};
 use ugds_queue::controller::{Controller, ControllerError};
 
 fn emu(change: impl FnOnce(&mut EmuConfig)) -> Emu {
@@ -113,8 +114,8 @@ fn closing_while_others_read_is_refused_or_tells_them() {
         let readers: Vec<_> = (0..2)
             .map(|_| {
                 let (device, stop) = (device.clone(), Arc::clone(&stop));
+                let region = device.alloc(4096).unwrap();
                 thread::spawn(move || {
-                    let region = device.alloc(4096).unwrap();
                     let namespace = device.namespace().unwrap();
                     while !stop.load(Ordering::Relaxed) {
                         match namespace.read(&region, 0..4096, Lba(0)) {
@@ -149,6 +150,7 @@ fn a_device_that_is_removed_or_fails_releases_everybody_at_once() {
     for (name, blow, expected) in blows {
         let emu = emu(|config| config.latency = Duration::from_millis(20));
         let device = open(&emu);
+        let early = device.alloc(512).unwrap();
         let begin = Instant::now();
         let readers: Vec<_> = (0..6)
             .map(|_| {
@@ -171,30 +173,34 @@ fn a_device_that_is_removed_or_fails_releases_everybody_at_once() {
             assert!(matches!(&error, Error::Wedged(wedge) if expected(wedge)), "{name}: {error}");
         }
         assert!(begin.elapsed() < Duration::from_secs(5), "{name}: took {:?}", begin.elapsed());
-        let region = device.alloc(512).unwrap();
-        let refused = device.namespace().unwrap().read(&region, 0..512, Lba(0));
+        let refused = device.namespace().unwrap().read(&early, 0..512, Lba(0));
         assert!(matches!(refused, Err(Error::Wedged(_))), "{name}: fails fast afterwards");
+        assert!(matches!(device.alloc(512), Err(Error::Wedged(_))), "{name}: nothing is mapped any more");
+        let report = device.report().unwrap();
+        assert!(report.contains("CSTS") && report.contains("given up"), "{report}");
         assert_eq!(emu.violations(), [], "{name}");
     }
 }
 
 #[test]
-fn a_command_that_is_lost_ends_at_its_deadline_under_virtual_time() {
+fn a_command_that_is_late_is_aborted_and_the_device_lives_on() {
     let emu = emu(|config| {
         config.mode = Mode::Stepped;
         config.latency = Duration::from_secs(3600);
     });
     let device = open(&emu);
     let region = device.alloc(4096).unwrap();
-    let error = device.namespace().unwrap().read(&region, 0..4096, Lba(0)).unwrap_err();
-    assert!(matches!(error, Error::Wedged(Wedge::Timeout { waited_ms: 30_000, .. })), "{error}");
-    // The region is in use by the lost command; dropping it must not free what the device may write to.
-    drop(region);
-    assert_eq!(emu.violations(), []);
-    // The stop is proved, so everything comes back.
+    let begin = emu.clock().now();
+    match device.namespace().unwrap().read(&region, 0..4096, Lba(0)).unwrap_err() {
+        Error::Io(failure) => assert!(failure.status.is(generic::ABORT_REQUESTED), "{failure}"),
+        other => panic!("{other}"),
+    }
+    let waited = emu.clock().now().since(begin);
+    assert!((Duration::from_secs(30)..Duration::from_secs(36)).contains(&waited), "{waited:?}");
+    assert_eq!((device.wedged(), device.report()), (None, None));
+    region.release().unwrap();
     device.close().unwrap();
     assert_clean(&emu);
-    open(&emu).close().unwrap();
 }
 
 #[test]

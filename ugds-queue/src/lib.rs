@@ -12,6 +12,6 @@ mod wedge;
 pub mod controller;
 
 pub use attachments::Busy;
-pub use pair::{Completed, Counters, Permit, QueuePair, SubmitError, Ticket};
+pub use pair::{Completed, Counters, InFlight, Permit, QueuePair, SubmitError, Ticket};
 pub use slots::MAX_SLOTS;
 pub use wedge::Wedge;

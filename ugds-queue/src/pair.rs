@@ -57,6 +57,19 @@ pub struct Completed {
     pub cid: Cid,
 }
 
+/// A command that the device has not completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InFlight {
+    /// The identifier under which the device knows it.
+    pub cid: Cid,
+    /// The caller's name for it.
+    pub cookie: u64,
+    /// The bytes that it moves.
+    pub len_bytes: u32,
+    /// The index of the mapping that it moves.
+    pub memory: Option<u32>,
+}
+
 /// What went through a queue since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -224,6 +237,16 @@ impl<P: Port> QueuePair<P> {
     #[must_use]
     pub fn outstanding(&self) -> u32 {
         self.attachments.outstanding
+    }
+
+    /// The commands that the device has not completed, for a report.
+    pub fn in_flight(&self) -> impl Iterator<Item = InFlight> {
+        self.slots.outstanding().map(|(cid, slot)| InFlight {
+            cid,
+            cookie: slot.cookie,
+            len_bytes: slot.len_bytes,
+            memory: (slot.memory != NO_MEMORY).then_some(slot.memory),
+        })
     }
 
     /// What went through so far.

@@ -102,6 +102,11 @@ impl Slots {
         self.slots.iter().any(|slot| slot.expected != Cid::NONE.0 && slot.memory == memory)
     }
 
+    /// The commands outstanding, with their identifiers.
+    pub(crate) fn outstanding(&self) -> impl Iterator<Item = (Cid, &Slot)> {
+        self.slots.iter().map(|slot| (Cid(slot.expected), slot)).filter(|(cid, _)| *cid != Cid::NONE)
+    }
+
     pub(crate) fn count(&self) -> u16 {
         self.slots.len() as u16
     }

@@ -264,6 +264,13 @@ impl Device {
         with_core!(&self.inner.core, core => core.wedged())
     }
 
+    /// What there was to say when the device was given up, for people to read: the reason, its registers, what was in
+    /// flight, and the last events.
+    #[must_use]
+    pub fn report(&self) -> Option<String> {
+        with_core!(&self.inner.core, core => core.report().map(str::to_owned))
+    }
+
     /// Shuts the controller down in order. Everything made from the device answers [`Error::Closed`] afterwards.
     ///
     /// # Errors

@@ -47,11 +47,16 @@ impl<B: Backend> AdminQueue<B> {
 
     /// Executes a command and returns DW0 of its completion.
     pub(super) fn run(&mut self, io: &Io<'_>) -> Result<u32, AdminError> {
+        self.run_within(io, self.timeout)
+    }
+
+    /// The same with a limit of its own.
+    pub(super) fn run_within(&mut self, io: &Io<'_>, limit: Duration) -> Result<u32, AdminError> {
         let opcode = io.command().sqe().opcode;
         let _ticket = self.pair.submit(io, 0).map_err(|error| unusable(opcode, &error))?;
         self.pair.ring();
         let clock = self.backend.clock();
-        let deadline = clock.now().after(self.timeout);
+        let deadline = clock.now().after(limit);
         let mut attempt = 0;
         loop {
             let completed = self.pair.reap().map_err(|wedge| unusable(opcode, &wedge))?;
@@ -63,7 +68,7 @@ impl<B: Backend> AdminQueue<B> {
                 };
             }
             if clock.now() >= deadline {
-                return Err(self.late(opcode));
+                return Err(self.late(opcode, limit));
             }
             if attempt % LOOKS_PER_CHECK == LOOKS_PER_CHECK - 1 {
                 Wedge::check(&*self.backend).map_err(|wedge| unusable(opcode, &self.pair.wedge(wedge)))?;
@@ -99,8 +104,8 @@ impl<B: Backend> AdminQueue<B> {
     }
 
     #[cold]
-    fn late(&mut self, opcode: u8) -> AdminError {
-        let waited_ms = u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX);
+    fn late(&mut self, opcode: u8, limit: Duration) -> AdminError {
+        let waited_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         self.pair.wedge(Wedge::Timeout { qid: Qid::ADMIN, waited_ms });
         AdminError::Timeout { opcode, waited_ms }
     }

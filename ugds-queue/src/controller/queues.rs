@@ -3,7 +3,11 @@
 use super::{Controller, ControllerError};
 use crate::QueuePair;
 use alloc::boxed::Box;
+use core::time::Duration;
+use nvme_proto::admin::Abort;
+use nvme_proto::{Cid, Qid};
 use ugds_hal::{Backend, Completion, PortSpec, Quarantine};
+use ugds_mem::Io;
 
 impl<B: Backend> Controller<B> {
     /// Opens the next I/O queue pair, for polling.
@@ -49,6 +53,22 @@ impl<B: Backend> Controller<B> {
         self.backend.close_port(port, Some(&mut self.admin)).map_err(NotClosed::Unconfirmed)?;
         self.free_qids.push(qid);
         Ok(())
+    }
+}
+
+impl<B: Backend> Controller<B> {
+    /// Asks the controller to abort a command. One at a time, so the limit that it sets (ACL) is kept.
+    ///
+    /// An aborted command still completes, with a status that says so. `false` means that the controller did not
+    /// find it, or would not abort it.
+    ///
+    /// # Errors
+    ///
+    /// [`ControllerError::Admin`], also when the controller does not answer within `limit`.
+    pub fn abort(&mut self, qid: Qid, cid: Cid, limit: Duration) -> Result<bool, ControllerError> {
+        let abort = Io::abort(&Abort { sqid: qid, cid });
+        // Bit 0 of DW0 is set when the command was not aborted.
+        Ok(self.admin.run_within(&abort, limit)? & 1 == 0)
     }
 }
 

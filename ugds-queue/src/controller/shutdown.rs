@@ -2,6 +2,7 @@
 
 use super::{Controller, ControllerError};
 use crate::QueuePair;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 use nvme_proto::register::{Cc, Csts, Property, ShutdownNotification, ShutdownStatus};
@@ -20,6 +21,22 @@ impl<B: Backend> Controller<B> {
     pub fn shut_down(mut self, queues: Vec<QueuePair<B::Port>>) -> Result<(), ControllerError> {
         let left = self.close_idle(queues);
         let finished = self.notify();
+        self.end(left).and(finished)
+    }
+
+    /// Stops a controller that does not answer any more: no queue is deleted, nothing is announced, and what its cache
+    /// held may be lost. Everything is freed once the stop is proved.
+    ///
+    /// # Errors
+    ///
+    /// As [`shut_down`](Self::shut_down), when the stop can't be proved.
+    pub fn stop(self, queues: Vec<QueuePair<B::Port>>) -> Result<(), ControllerError> {
+        let outstanding = |pair| Left::Outstanding(Box::new(pair));
+        self.end(queues.into_iter().map(outstanding).collect())
+    }
+
+    /// Disables the controller, and frees or leaks what it was given.
+    fn end(self, left: Vec<Left<B>>) -> Result<(), ControllerError> {
         let proof = match self.backend.stop(Stop::Disable(self.stop_timeout())) {
             Ok(proof) => proof,
             Err(error) => {
@@ -31,7 +48,7 @@ impl<B: Backend> Controller<B> {
             }
         };
         self.reclaim(left, &proof);
-        finished
+        Ok(())
     }
 
     /// Deletes the queues that have nothing outstanding, and returns the others.

@@ -1,7 +1,8 @@
 //! A queue pair that many threads share.
 
 use super::cell::Cell;
-use nvme_proto::Status;
+use nvme_proto::{Cid, Qid, Status};
+use std::fmt::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use ugds_hal::Port;
 use ugds_mem::{Io, Mapped};
@@ -25,7 +26,17 @@ struct State<P> {
 
 /// A command that was submitted, until its outcome is taken.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim(u16);
+pub(crate) struct Claim {
+    cell: u16,
+    cid: Cid,
+}
+
+impl Claim {
+    /// The identifier under which the device knows the command.
+    pub(crate) fn cid(self) -> Cid {
+        self.cid
+    }
+}
 
 /// Why a channel did not take a command.
 #[derive(Debug)]
@@ -66,7 +77,7 @@ impl<P: Port> Channel<P> {
     /// The outcome of a command, once. The claim means nothing afterwards.
     #[inline]
     pub(crate) fn take(&self, claim: Claim) -> Option<Status> {
-        let cell = &self.cells[usize::from(claim.0)];
+        let cell = &self.cells[usize::from(claim.cell)];
         let status = cell.outcome()?;
         cell.release();
         Some(status)
@@ -105,14 +116,33 @@ impl<P: Port> Channel<P> {
     }
 
     /// What went through so far, and how many commands are outstanding.
-    pub(crate) fn counters(&self) -> Option<(nvme_proto::Qid, Counters, u32)> {
+    pub(crate) fn counters(&self) -> Option<(Qid, Counters, u32)> {
         let state = self.lock();
         state.pair.as_ref().map(|pair| (pair.qid(), pair.counters(), pair.outstanding()))
     }
 
-    /// Why the queue stopped, if it did.
-    pub(crate) fn wedged(&self) -> Option<Wedge> {
-        self.lock().pair.as_ref().and_then(QueuePair::wedged)
+    /// Adds what is in flight to a report. A queue that somebody holds at the moment says only that.
+    pub(super) fn describe(&self, qid: Qid, text: &mut String) {
+        // Writing to a string does not fail.
+        let Ok(state) = self.state.try_lock() else {
+            let _ = writeln!(text, "queue {qid}: in use at the moment");
+            return;
+        };
+        let Some(pair) = &state.pair else {
+            let _ = writeln!(text, "queue {qid}: closed");
+            return;
+        };
+        let (counters, outstanding) = (pair.counters(), pair.outstanding());
+        let _ = writeln!(
+            text,
+            "queue {qid}: {outstanding} outstanding, {} submitted, {} completed, {} failed",
+            counters.submitted, counters.completed, counters.failed
+        );
+        for command in pair.in_flight() {
+            let memory =
+                command.memory.map_or_else(|| "no memory".into(), |index| format!("mapping {index}"));
+            let _ = writeln!(text, "  command {}: {} bytes, {memory}", command.cid, command.len_bytes);
+        }
     }
 
     /// Locks the channel in order to close it.
@@ -162,9 +192,9 @@ impl<P: Port> Burst<'_, P> {
         let permit = pair.as_mut().ok_or(Refused::Closed)?.permit()?;
         let cell = free.pop().or_else(|| sweep(self.cells, free)).ok_or(Refused::Full)?;
         match permit.stage(io, u64::from(cell)) {
-            Ok(_ticket) => {
+            Ok(ticket) => {
                 self.cells[usize::from(cell)].begin();
-                Ok(Claim(cell))
+                Ok(Claim { cell, cid: ticket.cid() })
             }
             Err(error) => {
                 free.push(cell);

@@ -1,15 +1,18 @@
 //! One opened device: its controller, its queues, and the rule that chooses among them.
 
 use super::channel::{Channel, Closing};
+use super::record::{Event, Record};
+use super::report::report;
 use crate::error::Error;
 use crate::stats::{QueueStats, Stats};
 use nvme_proto::Qid;
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use ugds_hal::{Backend, Process};
+use ugds_hal::{Backend, Clock, Process};
 use ugds_mem::{Mapped, Region};
-use ugds_queue::controller::{Controller, Options};
+use ugds_queue::controller::{Controller, ControllerError, Options};
 use ugds_queue::{Busy, QueuePair, Wedge};
 use ugds_sched::{Place, RoundRobin};
 
@@ -24,6 +27,11 @@ pub(crate) struct Core<B: Backend> {
     controller: Mutex<Option<Controller<B>>>,
     io_timeout: Duration,
     process: Process,
+    record: Record,
+    /// Why the device was given up, and what there was to say about it.
+    given_up: OnceLock<(Wedge, String)>,
+    /// Whether the device could not be proved to have stopped.
+    quarantined: AtomicBool,
 }
 
 impl<B: Backend> Core<B> {
@@ -53,7 +61,11 @@ impl<B: Backend> Core<B> {
             controller: Mutex::new(Some(controller)),
             io_timeout,
             process: Process::this(),
+            record: Record::default(),
+            given_up: OnceLock::new(),
+            quarantined: AtomicBool::new(false),
         };
+        core.note(Event::Opened { queues: core.channels.len(), entries: found.facts.queue_entries });
         Ok((core, found))
     }
 
@@ -78,23 +90,60 @@ impl<B: Backend> Core<B> {
         self.backend.clock()
     }
 
-    /// Whether the controller is alive.
+    /// Whether the controller is alive. One that is not is given up, and stopped if it can be.
     ///
     /// # Errors
     ///
     /// The reason for which the device was given up, now or before.
     #[cold]
     pub(crate) fn check(&self) -> Result<(), Wedge> {
-        Wedge::check(&*self.backend).map_err(|wedge| self.give_up(wedge))
+        Wedge::check(&*self.backend).map_err(|wedge| {
+            let wedge = self.give_up(wedge);
+            self.stop();
+            wedge
+        })
     }
 
-    /// Stops the whole device for good: what one queue met, the others would meet too. Returns the reason.
+    /// Gives the whole device up: what one queue met, the others would meet too. Returns the first reason.
     #[cold]
     pub(crate) fn give_up(&self, reason: Wedge) -> Wedge {
+        let (first, _) = self.given_up.get_or_init(|| {
+            self.note(Event::GivenUp(reason));
+            (reason, report(self, reason))
+        });
         for channel in &self.channels {
-            channel.wedge(reason);
+            channel.wedge(*first);
         }
-        reason
+        *first
+    }
+
+    /// What to tell whoever finds a channel closed.
+    #[cold]
+    pub(crate) fn closed(&self) -> Error {
+        self.given_up.get().map_or(Error::Closed, |(wedge, _)| (*wedge).into())
+    }
+
+    /// The report that was made when the device was given up.
+    pub(crate) fn report(&self) -> Option<&str> {
+        self.given_up.get().map(|(_, report)| &**report)
+    }
+
+    /// Writes down what happened.
+    #[cold]
+    pub(crate) fn note(&self, event: Event) {
+        self.record.note(self.clock().now(), event);
+    }
+
+    pub(super) fn event_lines(&self) -> Vec<String> {
+        self.record.lines()
+    }
+
+    pub(super) fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    pub(super) fn channels(&self) -> &[Channel<B::Port>] {
+        &self.channels
     }
 
     pub(crate) fn io_timeout(&self) -> Duration {
@@ -106,7 +155,7 @@ impl<B: Backend> Core<B> {
         self.in_this_process()?;
         match &*self.controller() {
             Some(controller) => Ok(region.attach(controller.domain())?),
-            None => Err(Error::Closed),
+            None => Err(self.closed()),
         }
     }
 
@@ -136,9 +185,32 @@ impl<B: Backend> Core<B> {
         if outstanding != 0 && !closing.iter().any(Closing::is_wedged) {
             return Err(Error::Outstanding { outstanding });
         }
-        let Some(controller) = controller.take() else { return Ok(()) };
+        let Some(controller) = controller.take() else { return self.stopped_before() };
         let pairs = closing.into_iter().filter_map(Closing::close).collect();
-        Ok(controller.shut_down(pairs)?)
+        match self.given_up.get() {
+            None => Ok(controller.shut_down(pairs)?),
+            Some(_) => self.finish_stop(controller.stop(pairs)),
+        }
+    }
+
+    /// Notes how the stop of a device that was given up ended.
+    pub(super) fn finish_stop(&self, stopped: Result<(), ControllerError>) -> Result<(), Error> {
+        match &stopped {
+            Ok(()) => self.note(Event::Stopped),
+            Err(error) => {
+                // Relaxed: read under the controller's lock, or for information.
+                self.quarantined.store(true, Ordering::Relaxed);
+                self.note(Event::NotStopped(error.to_string()));
+            }
+        }
+        Ok(stopped?)
+    }
+
+    fn stopped_before(&self) -> Result<(), Error> {
+        match self.given_up.get() {
+            Some((wedge, _)) if self.quarantined.load(Ordering::Relaxed) => Err((*wedge).into()),
+            _ => Ok(()),
+        }
     }
 
     /// Refuses a child of the process that opened the device: the device is the parent's.
@@ -149,10 +221,10 @@ impl<B: Backend> Core<B> {
 
     /// Why the device stopped, if it did.
     pub(crate) fn wedged(&self) -> Option<Wedge> {
-        self.channels.iter().find_map(Channel::wedged)
+        self.given_up.get().map(|(wedge, _)| *wedge)
     }
 
-    fn controller(&self) -> std::sync::MutexGuard<'_, Option<Controller<B>>> {
+    pub(super) fn controller(&self) -> std::sync::MutexGuard<'_, Option<Controller<B>>> {
         self.controller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

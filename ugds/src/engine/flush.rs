@@ -28,7 +28,7 @@ fn submit<B: Backend>(core: &Core<B>, queue: usize, io: &Io<'_>) -> Result<Claim
     loop {
         match channel.burst().stage(io) {
             Ok(claim) => return Ok(claim),
-            Err(Refused::Closed) => return Err(Error::Closed),
+            Err(Refused::Closed) => return Err(core.closed()),
             Err(Refused::Submit(error)) => return Err(error.into()),
             Err(Refused::Full) => {
                 look(core, queue)?;

@@ -3,7 +3,10 @@
 mod cell;
 mod channel;
 mod core;
+mod expire;
 mod flush;
+mod record;
+mod report;
 mod request;
 
 pub(crate) use self::core::{Core, Found};

@@ -1,7 +1,9 @@
 //! One blocking request: many commands in flight, one answer.
 
-use super::channel::{Channel, Claim, Look, Refused};
+use super::channel::{Claim, Look, Refused};
 use super::core::Core;
+use super::expire::expire;
+use super::record::Event;
 use crate::Error;
 use crate::error::{IoFailure, Operation};
 use nvme_proto::{Lba, Status};
@@ -10,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use ugds_hal::{Backend, Clock, Direction as Access, Instant};
 use ugds_mem::{Io, Mapped, MemError};
-use ugds_queue::Wedge;
 use ugds_queue::controller::Namespace;
 use ugds_sched::{Limits, Piece, Split};
 
@@ -57,7 +58,7 @@ impl<'a> Request<'a> {
                 flight.land_one()?;
             }
             let queue = core.place();
-            match self.burst(core.channel(queue), queue, &mut pieces, flight)? {
+            match self.burst(core, queue, &mut pieces, flight)? {
                 Turn::Taken => full_turns = 0,
                 Turn::QueueFull => {
                     flight.make_room(queue, full_turns)?;
@@ -71,12 +72,12 @@ impl<'a> Request<'a> {
     /// Gives a few pieces to one queue.
     fn burst<B: Backend>(
         &self,
-        channel: &Channel<B::Port>,
+        core: &Core<B>,
         queue: usize,
         pieces: &mut Peekable<Split>,
         flight: &mut Flight<'_, B>,
     ) -> Result<Turn, Error> {
-        let mut burst = channel.burst();
+        let mut burst = core.channel(queue).burst();
         for _ in 0..BURST {
             let Some(&piece) = pieces.peek().filter(|_| flight.room()) else { break };
             match burst.stage(&self.command(&piece)?) {
@@ -85,7 +86,7 @@ impl<'a> Request<'a> {
                     pieces.next();
                 }
                 Err(Refused::Full) => return Ok(Turn::QueueFull),
-                Err(Refused::Closed) => return Err(Error::Closed),
+                Err(Refused::Closed) => return Err(core.closed()),
                 Err(Refused::Submit(error)) => return Err(error.into()),
             }
         }
@@ -166,8 +167,11 @@ impl<'c, B: Backend> Flight<'c, B> {
         self.count -= 1;
         let status = wait(self.core, flying.queue, flying.claim)?;
         let earlier = |(piece, _): (Piece, Status)| piece.offset_bytes < flying.piece.offset_bytes;
-        if !status.is_success() && !self.failure.is_some_and(earlier) {
-            self.failure = Some((flying.piece, status));
+        if !status.is_success() {
+            self.core.note(Event::CommandFailed { qid: self.core.qid(flying.queue), status });
+            if !self.failure.is_some_and(earlier) {
+                self.failure = Some((flying.piece, status));
+            }
         }
         Ok(())
     }
@@ -196,7 +200,7 @@ impl<'c, B: Backend> Flight<'c, B> {
 /// Makes one pass over a queue. What ends a queue ends the device.
 pub(super) fn look<B: Backend>(core: &Core<B>, queue: usize) -> Result<Look, Error> {
     match core.channel(queue).look() {
-        Ok(Look::Closed) => Err(Error::Closed),
+        Ok(Look::Closed) => Err(core.closed()),
         Ok(look) => Ok(look),
         Err(wedge) => Err(core.give_up(wedge).into()),
     }
@@ -221,7 +225,10 @@ pub(super) fn wait<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> Re
         fruitless = if matches!(looked?, Look::Ended(1..)) { 0 } else { fruitless.saturating_add(1) };
         looks = looks.wrapping_add(1);
         if looks.is_multiple_of(LOOKS_PER_CLOCK) {
-            watch.get_or_insert_with(|| Watch::start(core)).tick(core, queue)?;
+            let watch = watch.get_or_insert_with(|| Watch::start(core));
+            if watch.is_over(core)? {
+                return expire(core, queue, claim);
+            }
         }
         clock.relax(fruitless);
     }
@@ -239,24 +246,15 @@ impl Watch {
         Self { deadline: now.after(core.io_timeout()), next_check: now.after(CHECK_INTERVAL) }
     }
 
-    /// Looks at the clock; now and then at the controller; and gives the device up when the time is over: it may
-    /// still write, so nothing of it is used again.
-    fn tick<B: Backend>(&mut self, core: &Core<B>, queue: usize) -> Result<(), Error> {
+    /// Looks at the clock, and now and then at the controller. Whether the command is late.
+    fn is_over<B: Backend>(&mut self, core: &Core<B>) -> Result<bool, Error> {
         let now = core.clock().now();
         if now >= self.next_check {
             core.check()?;
             self.next_check = now.after(CHECK_INTERVAL);
         }
-        if now >= self.deadline {
-            let (qid, waited_ms) = (core.qid(queue), millis(core.io_timeout()));
-            return Err(core.give_up(Wedge::Timeout { qid, waited_ms }).into());
-        }
-        Ok(())
+        Ok(now >= self.deadline)
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Commands of one request that may be in flight.

@@ -1,0 +1,86 @@
+//! What is done about a command that is late, and about a device that is beyond help.
+
+use super::channel::{Claim, Closing};
+use super::core::Core;
+use super::record::Event;
+use super::request::look;
+use crate::Error;
+use nvme_proto::Status;
+use std::time::Duration;
+use ugds_hal::{Backend, Clock};
+use ugds_queue::Wedge;
+
+/// Looks once more, has the controller abort the command, and gives the device up when that does not help.
+#[cold]
+pub(super) fn expire<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> Result<Status, Error> {
+    let qid = core.qid(queue);
+    core.note(Event::CommandLate { qid, cid: claim.cid() });
+    look(core, queue)?;
+    if let Some(status) = core.channel(queue).take(claim) {
+        return Ok(status);
+    }
+    if abort(core, queue, claim)
+        && let Some(status) = wait_for_aborted(core, queue, claim)?
+    {
+        return Ok(status);
+    }
+    let waited_ms = u64::try_from(core.io_timeout().as_millis()).unwrap_or(u64::MAX);
+    let wedge = core.give_up(Wedge::Timeout { qid, waited_ms });
+    core.stop();
+    Err(wedge.into())
+}
+
+/// Whether the controller says that it aborts the command.
+fn abort<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> bool {
+    let (qid, cid) = (core.qid(queue), claim.cid());
+    let answer = match &mut *core.controller() {
+        Some(controller) => controller.abort(qid, cid, ABORT_LIMIT),
+        // Somebody else has stopped the device meanwhile.
+        None => return false,
+    };
+    match answer {
+        Ok(aborted) => {
+            core.note(Event::AbortAnswered { qid, cid, aborted });
+            // One that was not found may just have completed.
+            true
+        }
+        Err(error) => {
+            core.note(Event::AbortFailed { qid, cid, reason: error.to_string() });
+            false
+        }
+    }
+}
+
+/// An aborted command still completes. `None` when it does not.
+fn wait_for_aborted<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> Result<Option<Status>, Error> {
+    let clock = core.clock();
+    let deadline = clock.now().after(ABORT_LIMIT);
+    let mut attempt = 0u32;
+    loop {
+        look(core, queue)?;
+        if let Some(status) = core.channel(queue).take(claim) {
+            return Ok(Some(status));
+        }
+        if clock.now() >= deadline {
+            return Ok(None);
+        }
+        clock.relax(attempt);
+        attempt = attempt.saturating_add(1);
+    }
+}
+
+impl<B: Backend> Core<B> {
+    /// Stops a device that was given up. Once the stop is proved, all that its commands held is free again; else it
+    /// stays reserved for as long as the process lives.
+    #[cold]
+    pub(super) fn stop(&self) {
+        let Some(controller) = self.controller().take() else { return };
+        let closing: Vec<_> = self.channels().iter().map(super::channel::Channel::closing).collect();
+        let pairs = closing.into_iter().filter_map(Closing::close).collect();
+        // Whoever closes the device is told; here the reason to stop it matters more.
+        let _ = self.finish_stop(controller.stop(pairs));
+    }
+}
+
+/// How long the controller may take to answer an Abort, and the aborted command to complete.
+const ABORT_LIMIT: Duration = Duration::from_secs(5);
