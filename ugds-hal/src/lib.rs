@@ -19,6 +19,8 @@ pub mod emu;
 #[cfg(feature = "std")]
 mod event;
 #[cfg(feature = "std")]
+pub mod faulty;
+#[cfg(feature = "std")]
 mod fork;
 #[cfg(feature = "std")]
 pub mod vfio;

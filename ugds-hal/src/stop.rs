@@ -142,4 +142,10 @@ impl<T> Quarantine<T> {
     pub fn release(self, proof: &Stopped) -> Result<T, Self> {
         if proof.covers(self.era) { Ok(*ManuallyDrop::into_inner(self.held)) } else { Err(self) }
     }
+
+    /// Puts what is held into something else, still locked away.
+    #[cfg(feature = "std")]
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U) -> Quarantine<U> {
+        Quarantine::new(f(*ManuallyDrop::into_inner(self.held)), self.era)
+    }
 }

@@ -104,6 +104,7 @@ impl Core {
         self.bells.close_all();
         self.at_rest(|lanes| lanes.iter_mut().for_each(|lane| lane.clear()));
         self.shadow.forget();
+        self.deviations.clear();
         self.state().reset(&self.config);
         // The feature is at its default again. What can't be written back stays in the cache and fails the next flush.
         let _ = self.namespaces.store().set_caching(self.config.vwc);

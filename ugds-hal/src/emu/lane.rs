@@ -41,6 +41,15 @@ pub(super) struct Job {
     order: u64,
     pub(super) queue: Arc<SubmissionQueue>,
     pub(super) sqe: Sqe,
+    owed: Owed,
+}
+
+/// What the host is still to be told about a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owed {
+    Completion,
+    /// Nothing: it was told that the command succeeded. Neither an abort nor the end of the queue undoes that.
+    Nothing,
 }
 
 /// What a pass over a lane did.
@@ -89,7 +98,8 @@ impl Lane {
     /// Stops fetching from a queue, and returns what was fetched from it and not executed.
     pub(super) fn remove_submission(&mut self, qid: Qid) -> Vec<Job> {
         self.submission.retain(|queue| queue.qid != qid);
-        let (gone, kept): (Vec<_>, Vec<_>) = self.jobs.drain().partition(|Reverse(job)| job.queue.qid == qid);
+        let (gone, kept): (Vec<_>, Vec<_>) =
+            self.jobs.drain().partition(|Reverse(job)| job.queue.qid == qid && job.owed == Owed::Completion);
         self.jobs = kept.into();
         let mut gone: Vec<_> = gone.into_iter().map(|Reverse(job)| job).collect();
         gone.sort_unstable();
@@ -102,7 +112,7 @@ impl Lane {
 
     /// Takes back a command that is not executed yet.
     pub(super) fn take_job(&mut self, qid: Qid, cid: Cid) -> Option<Job> {
-        let wanted = |job: &Job| job.queue.qid == qid && job.sqe.cid() == cid;
+        let wanted = |job: &Job| (job.queue.qid, job.sqe.cid(), job.owed) == (qid, cid, Owed::Completion);
         if !self.jobs.iter().any(|Reverse(job)| wanted(job)) {
             return None;
         }
@@ -190,7 +200,7 @@ impl Lane {
                 self.sequence + rng.below(DISORDER)
             }
         };
-        self.jobs.push(Reverse(Job { due, order, queue, sqe }));
+        self.jobs.push(Reverse(Job { due, order, queue, sqe, owed: Owed::Completion }));
     }
 
     /// Executes what is due, at most `budget` commands. Says whether there was any.
@@ -205,6 +215,17 @@ impl Lane {
     }
 
     fn execute(&mut self, core: &Core, job: Job) {
+        if job.owed == Owed::Nothing {
+            // There is nobody to tell how it went.
+            let _ = nvm::execute(core, &mut self.scratch, self.page, &job.sqe);
+            return;
+        }
+        let late = core.deviations.late_data(job.queue.qid, job.sqe.cid());
+        if let Some(delay) = late.filter(|_| !job.queue.qid.is_admin()) {
+            finish(core, Arc::clone(&job.queue), &job.sqe, Ok(0), true);
+            self.jobs.push(Reverse(Job { due: core.later(delay), owed: Owed::Nothing, ..job }));
+            return;
+        }
         let reply = if job.queue.qid.is_admin() {
             admin::execute(core, self, &job.sqe)
         } else {

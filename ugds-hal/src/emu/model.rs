@@ -6,6 +6,7 @@
 use super::bells::Bells;
 use super::breach::Breach;
 use super::config::{Backing, ConfigError, EmuConfig, Iova, Mode};
+use super::deviation::Deviations;
 use super::dma::DmaMap;
 use super::events::AsyncEvent;
 use super::interrupts::Interrupts;
@@ -51,6 +52,8 @@ pub(super) struct Core {
     /// `CSTS.RDY`, for doorbells.
     ready: AtomicBool,
     pub(super) shadow: ShadowBuffers,
+    /// What the device was told to do wrong.
+    pub(super) deviations: Deviations,
     breaches: Mutex<Vec<Breach>>,
     serial: u64,
 }
@@ -87,6 +90,7 @@ impl Core {
             gone: AtomicBool::new(config.oddities.gone),
             ready: AtomicBool::new(false),
             shadow: ShadowBuffers::default(),
+            deviations: Deviations::default(),
             breaches: Mutex::default(),
             serial: serial(&config.backing),
             config,

@@ -195,11 +195,13 @@ impl CompletionQueue {
         if done.frees_cid {
             done.queue.end(done.cid);
         }
+        let (head, phase) =
+            core.deviations.completion(done.queue.qid, done.cid, done.queue.head(), state.phase);
         let words = [
             done.result as u32,
             (done.result >> 32) as u32,
-            done.queue.head() | u32::from(done.queue.qid.0) << 16,
-            u32::from(done.cid.0) | u32::from(done.status.to_field(state.phase)) << 16,
+            head | u32::from(done.queue.qid.0) << 16,
+            u32::from(done.cid.0) | u32::from(done.status.to_field(phase)) << 16,
         ];
         let addr = self.ring.entry(state.tail, 16);
         state.tail = (state.tail + 1) % self.entries;
