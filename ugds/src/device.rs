@@ -12,6 +12,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 use ugds_hal::emu::Emu;
+use ugds_hal::faulty::Faulty;
 use ugds_hal::vfio::{Vfio, VfioOptions};
 use ugds_mem::{Mapped, Memory};
 use ugds_queue::controller::{Options, Refused};
@@ -56,6 +57,7 @@ pub(crate) struct Inner {
 /// The backends of this build.
 enum AnyCore {
     Emu(Core<Emu>),
+    Faulty(Core<Faulty<Emu>>),
     Vfio(Core<Vfio>),
 }
 
@@ -64,6 +66,7 @@ macro_rules! with_core {
     ($core:expr, $name:ident => $call:expr) => {
         match $core {
             AnyCore::Emu($name) => $call,
+            AnyCore::Faulty($name) => $call,
             AnyCore::Vfio($name) => $call,
         }
     };
@@ -124,6 +127,32 @@ impl Device {
     pub fn with_emu(emu: Emu, options: Options, chosen: Option<Nsid>) -> Result<Self, Error> {
         let (core, found) = Core::open(Arc::new(emu), options, IO_TIMEOUT)?;
         Self::assemble(AnyCore::Emu(core), found, chosen)
+    }
+
+    /// Opens an emulated controller that misbehaves by plan. A clone of `faulty` tells how often it did.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use ugds::emu::{Emu, EmuConfig};
+    /// use ugds::faulty::Faulty;
+    /// use ugds::{Device, Error, Options, nvme::Lba};
+    ///
+    /// let plan = "media:on=read,lba=100+8".parse()?;
+    /// let faulty = Faulty::over_model(Emu::new(EmuConfig::default())?, plan)?;
+    /// let device = Device::with_faulty(faulty, Options::default(), None)?;
+    /// let region = device.alloc(512)?;
+    /// let failed = device.namespace()?.read(&region, 0..512, Lba(107));
+    /// assert!(matches!(failed, Err(Error::Io(failure)) if failure.status.sct() == 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn with_faulty(faulty: Faulty<Emu>, options: Options, chosen: Option<Nsid>) -> Result<Self, Error> {
+        let (core, found) = Core::open(Arc::new(faulty), options, IO_TIMEOUT)?;
+        Self::assemble(AnyCore::Faulty(core), found, chosen)
     }
 
     /// Opens a PCI device that the caller claimed by VFIO.

@@ -17,4 +17,4 @@ pub use ugds_queue::Wedge;
 pub use ugds_queue::controller::{Options, Refused};
 
 pub use nvme_proto as nvme;
-pub use ugds_hal::{emu, vfio};
+pub use ugds_hal::{emu, faulty, vfio};
