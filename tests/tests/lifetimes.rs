@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ugds::emu::{Emu, EmuConfig, Mode};
 use ugds::nvme::Lba;
 use ugds::nvme::status::generic;
-use ugds::{Device, Error, Options, Wedge};
+use ugds::{Device, Drain, Error, Options, Region, Wedge};
 use ugds_hal::{Backend, Clock, Stop};
 use ugds_queue::controller::{Controller, ControllerError};
 
@@ -105,7 +105,7 @@ fn an_old_proof_opens_nothing_new() {
 #[test]
 fn closing_while_others_read_is_refused_or_tells_them() {
     let begin = Instant::now();
-    for round in 0..60 {
+    for round in 0..20 {
         let emu = emu(|config| (config.queues, config.mqes_z) = (64, 1));
         let mut options = Options::default();
         options.queues = 64;
@@ -128,9 +128,13 @@ fn closing_while_others_read_is_refused_or_tells_them() {
             })
             .collect();
         thread::sleep(Duration::from_micros(500 + 37 * round));
-        while let Err(error) = device.clone().close() {
-            assert!(matches!(error, Error::Outstanding { outstanding: 1.. }), "{error}");
+        for _ in 0..20 {
+            match device.clone().close() {
+                Ok(()) => break,
+                Err(error) => assert!(matches!(error, Error::Outstanding { outstanding: 1.. }), "{error}"),
+            }
         }
+        device.clone().close_with(Drain::Wait).unwrap();
         stop.store(true, Ordering::Relaxed);
         readers.into_iter().for_each(|reader| reader.join().unwrap());
         drop(device);
@@ -200,6 +204,42 @@ fn a_command_that_is_late_is_aborted_and_the_device_lives_on() {
     assert_eq!((device.wedged(), device.report()), (None, None));
     region.release().unwrap();
     device.close().unwrap();
+    assert_clean(&emu);
+}
+
+/// A device with one read under way for a long time, and the thread that waits for it.
+fn with_a_slow_read(latency: Duration) -> (Emu, Device, Region, thread::JoinHandle<Result<(), Error>>) {
+    let emu = emu(|config| config.latency = latency);
+    let device = open(&emu);
+    let region = device.alloc(4096).unwrap();
+    let (namespace, clone) = (device.namespace().unwrap().clone(), region.clone());
+    let reader = thread::spawn(move || namespace.read(&clone, 0..4096, Lba(0)));
+    while device.stats().total(|queue| queue.outstanding.into()) == 0 {
+        thread::yield_now();
+    }
+    (emu, device, region, reader)
+}
+
+#[test]
+fn draining_checks_waits_or_forces() {
+    let (emu, device, region, reader) = with_a_slow_read(Duration::from_millis(300));
+    let refused = device.clone().close_with(Drain::Check);
+    assert!(matches!(refused, Err(Error::Outstanding { outstanding: 1 })), "{refused:?}");
+    let refused = device.clone().close_with(Drain::Grace(Duration::from_millis(1)));
+    assert!(matches!(refused, Err(Error::Outstanding { outstanding: 1 })), "{refused:?}");
+    device.clone().close_with(Drain::Wait).unwrap();
+    reader.join().unwrap().unwrap();
+    drop((device, region));
+    assert_clean(&emu);
+
+    let (emu, device, region, reader) = with_a_slow_read(Duration::from_secs(20));
+    let begin = Instant::now();
+    device.clone().close_with(Drain::Force).unwrap();
+    let error = reader.join().unwrap().unwrap_err();
+    assert!(matches!(error, Error::Wedged(Wedge::Forced)), "{error}");
+    assert!(begin.elapsed() < Duration::from_secs(10));
+    assert!(device.report().unwrap().contains("1 outstanding"), "{:?}", device.report());
+    drop((device, region));
     assert_clean(&emu);
 }
 

@@ -55,7 +55,7 @@ impl Traits {
     /// Takes the right to drive the device. `None` while somebody else has it.
     #[must_use]
     pub fn claim(&self) -> Option<Claim> {
-        self.driven.claim(self.domain)
+        self.driven.claim(self.domain, &self.enables)
     }
 
     /// The same with `vectors` interrupt vectors.
@@ -197,7 +197,7 @@ pub trait Admin {
     /// # Errors
     ///
     /// [`AdminError`].
-    fn execute(&mut self, command: &crate::Command<'_>) -> Result<u32, AdminError>;
+    fn execute(&mut self, command: &crate::Command<'static>) -> Result<u32, AdminError>;
 }
 
 /// Why an admin command did not succeed.

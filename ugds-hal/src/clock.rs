@@ -41,6 +41,33 @@ pub trait Clock: Send + Sync {
     fn wait_until(&self, deadline: Instant);
 }
 
+/// Looks until there is an answer, at most for `limit`; `None` when the time is over.
+///
+/// The time is read before each look, so whoever was stopped in between looks once more.
+///
+/// # Errors
+///
+/// What a look ended with.
+pub fn poll<C: Clock + ?Sized, T, E>(
+    clock: &C,
+    limit: Duration,
+    mut look: impl FnMut() -> Result<Option<T>, E>,
+) -> Result<Option<T>, E> {
+    let deadline = clock.now().after(limit);
+    let mut attempt = 0u32;
+    loop {
+        let late = clock.now() >= deadline;
+        if let Some(found) = look()? {
+            return Ok(Some(found));
+        }
+        if late {
+            return Ok(None);
+        }
+        clock.relax(attempt);
+        attempt = attempt.saturating_add(1);
+    }
+}
+
 /// The operating system's monotonic clock.
 #[cfg(feature = "std")]
 #[derive(Clone, Copy, Debug)]

@@ -26,7 +26,7 @@ mod fork;
 pub mod vfio;
 
 pub use backend::{Admin, AdminError, Backend, Source, Traits};
-pub use clock::{Clock, Instant};
+pub use clock::{Clock, Instant, poll};
 pub use command::Command;
 pub use error::HalError;
 pub use memory::{Direction, Dma, DomainId, Extent, Layout, Mapping, OutOfRange, SharedMemory};

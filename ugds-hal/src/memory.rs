@@ -1,7 +1,7 @@
 //! Memory that a device can reach.
 //!
 //! UNSAFETY: holds the one set of raw accesses to memory that changes under our hands. Everything is copied in and
-//! out by relaxed atomics; no reference to such memory is ever made.
+//! out by relaxed atomics; no reference to such memory but to an atomic is ever made.
 
 #![allow(unsafe_code)]
 
@@ -46,6 +46,7 @@ pub enum Direction {
 
 impl Direction {
     /// Whether memory mapped this way may be used that way.
+    #[inline]
     #[must_use]
     pub const fn allows(self, used: Self) -> bool {
         matches!(
@@ -124,12 +125,14 @@ impl Mapping {
     }
 
     /// What the device may do.
+    #[inline]
     #[must_use]
     pub fn direction(&self) -> Direction {
         self.direction
     }
 
     /// The device's address domain.
+    #[inline]
     #[must_use]
     pub fn domain(&self) -> DomainId {
         self.domain
@@ -170,8 +173,9 @@ pub struct OutOfRange {
 
 /// Memory that a device, or a model of one, may access at the same time.
 ///
-/// It is read and written by copying. A copy that races with the device gives bytes of before or after, in any
-/// mixture, but is never undefined behaviour.
+/// It is read and written by copying, in relaxed atomic words and, at the ends, bytes. A copy that races with a device
+/// gives bytes of before or after, in any mixture. One that races with another copy in this process, such as the
+/// controller model's, is defined for whole aligned words only.
 ///
 /// # Invariants
 ///

@@ -46,6 +46,7 @@ pub struct Era {
 
 impl Era {
     /// The device.
+    #[inline]
     #[must_use]
     pub const fn domain(&self) -> DomainId {
         self.domain
@@ -90,6 +91,7 @@ impl Stopped {
 #[derive(Debug)]
 pub struct Claim {
     taken: Arc<AtomicBool>,
+    enables: Enables,
     domain: DomainId,
 }
 
@@ -98,10 +100,10 @@ pub struct Claim {
 pub(crate) struct Driven(Arc<AtomicBool>);
 
 impl Driven {
-    pub(crate) fn claim(&self, domain: DomainId) -> Option<Claim> {
+    pub(crate) fn claim(&self, domain: DomainId, enables: &Enables) -> Option<Claim> {
         // AcqRel: the next driver sees all that the last one did.
         let free = self.0.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        free.then(|| Claim { taken: Arc::clone(&self.0), domain })
+        free.then(|| Claim { taken: Arc::clone(&self.0), enables: enables.clone(), domain })
     }
 }
 
@@ -111,9 +113,10 @@ impl Claim {
         self.taken.store(false, Ordering::Release);
     }
 
-    /// Gives the right back. Another device's proof changes nothing.
+    /// Gives the right back. A proof of another device's stop, or of one before the device was enabled last, changes
+    /// nothing.
     pub fn release(self, proof: &Stopped) {
-        if proof.era.domain == self.domain {
+        if proof.covers(self.enables.era(self.domain)) {
             self.taken.store(false, Ordering::Release);
         }
     }

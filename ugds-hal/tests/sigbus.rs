@@ -46,8 +46,10 @@ fn what_is_watched_reads_as_ones_and_the_rest_goes_to_the_older_handler() {
     // SAFETY: the handler maps memory and stores a number.
     unsafe { sigaction(Signal::SIGBUS, &action) }.unwrap();
     let (watched, unwatched, dropped) = (gone(), gone(), gone());
-    let guard = Guard::new(watched.addr().get(), PAGE).unwrap();
-    drop(Guard::new(dropped.addr().get(), PAGE).unwrap());
+    // SAFETY: the test's own mapping, reached by volatile accesses.
+    let guard = unsafe { Guard::new(watched.addr().get(), PAGE) }.unwrap();
+    // SAFETY: as above.
+    drop(unsafe { Guard::new(dropped.addr().get(), PAGE) }.unwrap());
     for (page, value, saw) in
         [(watched, u32::MAX, 0), (unwatched, 0, unwatched.addr().get()), (dropped, 0, dropped.addr().get())]
     {

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 use nvme_proto::PageSize;
 use nvme_proto::register::{Cc, Property};
 use spin::Mutex;
-use ugds_hal::{Backend, Direction, Dma, DomainId, Mapping, Source};
+use ugds_hal::{Backend, Direction, Dma, DomainId, HalError, Mapping, Source};
 
 /// Maps memory for one controller: its backend, its page size, and whether it takes SGLs.
 #[derive(Debug)]
@@ -34,6 +34,9 @@ impl<B: Backend> Domain<B> {
     /// [`MemError::Disabled`] when the controller is not enabled, since its page is not settled then.
     pub fn of_enabled(backend: Arc<B>, sgl: bool) -> Result<Self, MemError> {
         let cc = Cc::from_bits(backend.property_read(Property::CC)? as u32);
+        if cc.into_bits() == u32::MAX {
+            return Err(HalError::Gone { offset: Property::CC.offset() }.into());
+        }
         if !cc.en() {
             return Err(MemError::Disabled);
         }

@@ -42,6 +42,14 @@ pub enum MemError {
         /// The most that is possible.
         max_bytes: u64,
     },
+    /// A transfer does not have the one length that the command moves.
+    #[error("a transfer of {len_bytes} bytes is not possible here; {required_bytes} bytes are")]
+    ExactLength {
+        /// The transfer's length.
+        len_bytes: u32,
+        /// The length that the command moves.
+        required_bytes: u32,
+    },
     /// A transfer is not a whole number of blocks.
     #[error("a transfer of {len_bytes} bytes is not a whole number of blocks of {block_bytes} bytes")]
     Blocks {

@@ -58,14 +58,11 @@ impl<'a> Io<'a> {
     ///
     /// # Errors
     ///
-    /// [`MemError::Direction`] and [`MemError::Length`].
+    /// [`MemError::Direction`] and [`MemError::ExactLength`].
     pub fn identify(identify: &Identify, to: Transfer<'a>) -> Result<Self, MemError> {
         check_direction(&to, Direction::DeviceWrites)?;
         if to.len_bytes() != IDENTIFY_BYTES {
-            return Err(MemError::Length {
-                len_bytes: to.len_bytes().into(),
-                max_bytes: IDENTIFY_BYTES.into(),
-            });
+            return Err(MemError::ExactLength { len_bytes: to.len_bytes(), required_bytes: IDENTIFY_BYTES });
         }
         Ok(Self::moving(&identify.to_sqe(), to))
     }
@@ -117,10 +114,10 @@ impl<'a> Io<'a> {
         Some(Self::without_data(nvme_proto::admin::DoorbellBufferConfig { shadow, event_idx }.to_sqe()))
     }
 
-    /// A command that somebody else vouched for. Its memory is theirs to keep.
+    /// A command that somebody else vouched for, for ever: its memory is theirs to keep.
     #[must_use]
-    pub fn from_command(command: Command<'a>) -> Self {
-        Self { command, mapped: None, len_bytes: 0 }
+    pub fn from_command(command: Command<'static>) -> Io<'static> {
+        Io { command, mapped: None, len_bytes: 0 }
     }
 
     /// A command of the caller's own making, with the transfer's data pointer if there is one: vendor commands, and
@@ -183,8 +180,8 @@ impl<'a> Io<'a> {
 /// How a namespace's blocks are laid out in memory.
 ///
 /// The device moves as many bytes as its format says, not as many as we believe. So a format is made from the
-/// device's own Identify data, and one made from data of another namespace lets the device move other lengths than
-/// were checked.
+/// device's own Identify data. It is the one thing here that is taken on trust: a format made from data that the
+/// namespace did not answer with lets the device move other lengths than were checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     block_shift: u32,

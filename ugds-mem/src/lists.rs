@@ -4,7 +4,7 @@ use crate::MemError;
 use crate::mapped::Pages;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use nvme_proto::{BusAddr, prp};
+use nvme_proto::{BusAddr, PageSize, prp};
 use ugds_hal::{Backend, Direction, Dma, Layout};
 
 /// The longest run of list entries that lies within one list page wherever it starts.
@@ -39,7 +39,16 @@ impl Lists {
         for list in 0..count {
             memory.shared().copy_in(list * LIST_BYTES, &list_page(pages, list))?;
         }
-        Ok(Self { pages: addresses(&memory, count), _memory: Some(memory) })
+        let pages = addresses(&memory, count);
+        if pages.len() != count {
+            let addr = pages.last().copied().unwrap_or_default();
+            return Err(MemError::Pages {
+                offset: (pages.len() * LIST_BYTES) as u64,
+                addr,
+                page: PageSize::MIN,
+            });
+        }
+        Ok(Self { pages, _memory: Some(memory) })
     }
 
     /// No lists, for memory within one or two pages.
@@ -47,7 +56,8 @@ impl Lists {
         Self { pages: Box::default(), _memory: None }
     }
 
-    /// The bus address of the list entry that holds page `index`, 0 when there are no lists.
+    /// The bus address of the list entry that holds page `index`. It means something only where there are lists and the
+    /// page is one of them.
     #[inline]
     pub(crate) fn entry(&self, index: usize) -> BusAddr {
         let list = self.pages.get(index / ENTRIES_PER_RUN).copied().unwrap_or_default();

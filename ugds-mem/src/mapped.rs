@@ -36,12 +36,14 @@ impl Mapped {
     }
 
     /// The device's address domain.
+    #[inline]
     #[must_use]
     pub fn domain(&self) -> DomainId {
         self.mapping.domain()
     }
 
     /// The length in bytes.
+    #[inline]
     #[must_use]
     pub fn len_bytes(&self) -> u64 {
         self.len_bytes

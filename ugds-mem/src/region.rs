@@ -60,8 +60,8 @@ impl Memory {
     /// # Safety
     ///
     /// The `len_bytes` bytes at `ptr` stay allocated until this value is dropped, which is when the region made of
-    /// it and all its mappings are gone. Whoever accesses them meanwhile does it by raw pointers or atomics and
-    /// expects the device to do the same at any time.
+    /// it and all its mappings are gone. Whoever else accesses them does it atomically, or while neither a copy through
+    /// this value nor a transfer is under way.
     #[must_use]
     pub unsafe fn foreign(ptr: NonNull<u8>, len_bytes: usize) -> Self {
         // SAFETY: the caller's promise.
@@ -142,20 +142,28 @@ impl Region {
     ///
     /// The backend's, or [`MemError::Pages`] when the addresses do not fit the controller.
     pub fn attach<B: Backend>(&self, domain: &Domain<B>) -> Result<Arc<Mapped>, MemError> {
-        let mut mapped = self.inner.mapped.lock();
-        if let Some(known) = mapped.iter().find(|known| known.domain() == domain.id()) {
-            return Ok(Arc::clone(known));
+        if let Some(known) = self.known(domain.id()) {
+            return Ok(known);
         }
+        // Outside of the lock, which spins: mapping pins memory, and may take seconds. Of two at once, each keeps its
+        // own.
         let new = domain.map(&self.inner.memory)?;
-        mapped.push(Arc::clone(&new));
+        self.inner.mapped.lock().push(Arc::clone(&new));
         Ok(new)
     }
 
-    /// Forgets the region's mapping for the device of `domain`. The mapping itself goes with its last user.
-    pub fn detach(&self, domain: DomainId) -> Option<Arc<Mapped>> {
+    fn known(&self, domain: DomainId) -> Option<Arc<Mapped>> {
+        self.inner.mapped.lock().iter().find(|known| known.domain() == domain).cloned()
+    }
+
+    /// Forgets the region's mappings for the device of `domain`. A mapping itself goes with its last user.
+    pub fn detach(&self, domain: DomainId) {
         let mut mapped = self.inner.mapped.lock();
-        let at = mapped.iter().position(|known| known.domain() == domain)?;
-        Some(mapped.swap_remove(at))
+        let (gone, kept) = mapped.drain(..).partition(|known: &Arc<Mapped>| known.domain() == domain);
+        *mapped = kept;
+        drop(mapped);
+        // Outside of the lock, which spins: unmapping takes time.
+        drop::<Vec<_>>(gone);
     }
 
     /// Copies bytes from the region at `offset` to `to`.
@@ -188,6 +196,10 @@ impl Region {
 pub(crate) struct WeakRegion(alloc::sync::Weak<Inner>);
 
 impl WeakRegion {
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.strong_count() != 0
+    }
+
     pub(crate) fn upgrade(&self) -> Option<Region> {
         self.0.upgrade().map(|inner| Region { inner })
     }

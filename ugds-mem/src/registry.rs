@@ -31,7 +31,7 @@ impl Registry {
     /// Adds a region, and forgets those that are gone.
     pub fn insert(&self, region: &Region) {
         let mut regions = self.regions.write();
-        regions.retain(|_, entry| entry.region.upgrade().is_some());
+        regions.retain(|_, entry| entry.region.is_alive());
         let entry = Entry { len_bytes: region.len_bytes(), region: region.downgrade() };
         regions.insert((region.address(), region.token()), entry);
     }

@@ -166,8 +166,8 @@ impl<P: Port> QueuePair<P> {
     ///
     /// # Errors
     ///
-    /// [`Wedge`] when the device broke the protocol, now or before. Completions of a pass that ends so are not
-    /// handed out: their commands count as outstanding.
+    /// [`Wedge`] when the device broke the protocol, now or before. Completions of a pass that ends so are not handed
+    /// out, and do not count as outstanding either: the device said that it is done with their memory.
     #[inline]
     pub fn reap(&mut self) -> Result<&[Completed], Wedge> {
         self.completed.clear();

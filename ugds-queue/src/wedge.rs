@@ -33,6 +33,9 @@ pub enum Wedge {
     /// The controller reports a fatal error (`CSTS.CFS`).
     #[error("the controller reports a fatal error (CSTS.CFS)")]
     ControllerFatal,
+    /// Its owner stopped the device without waiting for what was outstanding.
+    #[error("the device was stopped by force")]
+    Forced,
     /// The controller does not answer any more.
     #[error("the controller is gone: its registers read as all ones")]
     Gone,

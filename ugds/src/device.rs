@@ -1,5 +1,6 @@
 //! An opened device.
 
+use crate::drain::Drain;
 use crate::engine::{Core, Found, Request};
 use crate::error::Error;
 use crate::namespace::Namespace;
@@ -15,7 +16,7 @@ use ugds_hal::emu::Emu;
 use ugds_hal::faulty::Faulty;
 use ugds_hal::vfio::{Vfio, VfioOptions};
 use ugds_mem::{Mapped, Memory};
-use ugds_queue::controller::{Options, Refused};
+use ugds_queue::controller::{ControllerEvent, Options, Refused};
 use ugds_queue::{Busy, Wedge};
 
 /// An NVMe controller that this process drives. Clones are the same device.
@@ -287,6 +288,16 @@ impl Device {
         with_core!(&self.inner.core, core => core.stats())
     }
 
+    /// Takes what the controller told since the last time without being asked: errors, its health, namespaces that
+    /// changed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Controller`], [`Error::Wedged`] or [`Error::Closed`].
+    pub fn events(&self) -> Result<Vec<ControllerEvent>, Error> {
+        with_core!(&self.inner.core, core => core.events())
+    }
+
     /// Why the device can't be used any more, if so.
     #[must_use]
     pub fn wedged(&self) -> Option<Wedge> {
@@ -307,7 +318,16 @@ impl Device {
     /// [`Error::Outstanding`] while requests are under way, and nothing changed. [`Error::Controller`] when the
     /// controller did not stop: what it may still write to stays reserved.
     pub fn close(self) -> Result<(), Error> {
-        self.inner.close()
+        self.close_with(Drain::Check)
+    }
+
+    /// The same, waiting for what is outstanding, or ending it, as `drain` says.
+    ///
+    /// # Errors
+    ///
+    /// As [`close`](Self::close).
+    pub fn close_with(self, drain: Drain) -> Result<(), Error> {
+        with_core!(&self.inner.core, core => core.close_with(drain))
     }
 }
 
@@ -320,12 +340,8 @@ impl Inner {
         with_core!(&self.core, core => crate::engine::flush(core, nsid))
     }
 
-    pub(crate) fn detach(&self, mapped: &Mapped) -> Result<(), Busy> {
-        with_core!(&self.core, core => core.detach(mapped))
-    }
-
-    fn close(&self) -> Result<(), Error> {
-        with_core!(&self.core, core => core.close())
+    pub(crate) fn detach(&self, mapped: &Mapped, drain: Drain) -> Result<(), Busy> {
+        with_core!(&self.core, core => core.detach_with(mapped, drain))
     }
 }
 

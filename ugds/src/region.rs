@@ -1,6 +1,7 @@
 //! Memory of an opened device.
 
 use crate::device::Inner;
+use crate::drain::Drain;
 use crate::error::Error;
 use std::fmt;
 use std::sync::Arc;
@@ -76,6 +77,15 @@ impl Region {
     /// The region and [`Error::Busy`] while a command that moves it is outstanding, or [`Error::Cloned`] while another
     /// clone exists.
     pub fn release(self) -> Result<(), (Self, Error)> {
+        self.release_with(Drain::Check)
+    }
+
+    /// The same, waiting for commands that move the region, or ending them, as `drain` says.
+    ///
+    /// # Errors
+    ///
+    /// As [`release`](Self::release).
+    pub fn release_with(self, drain: Drain) -> Result<(), (Self, Error)> {
         let mut registered = match Arc::try_unwrap(self.inner) {
             Ok(registered) => registered,
             Err(inner) => {
@@ -83,7 +93,7 @@ impl Region {
                 return Err((Self { inner }, Error::Cloned { clones }));
             }
         };
-        match registered.detach() {
+        match registered.detach(drain) {
             Ok(()) => Ok(()),
             Err(busy) => Err((Self { inner: Arc::new(registered) }, busy.into())),
         }
@@ -105,8 +115,8 @@ impl Region {
 }
 
 impl Registered {
-    fn detach(&mut self) -> Result<(), ugds_queue::Busy> {
-        self.device.detach(&self.mapped)?;
+    fn detach(&mut self, drain: Drain) -> Result<(), ugds_queue::Busy> {
+        self.device.detach(&self.mapped, drain)?;
         // So that the mapping goes with this region, even where another device's still has the memory.
         self.memory.detach(self.mapped.domain());
         Ok(())
@@ -116,7 +126,7 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         // Where a command is outstanding, the queue keeps the mapping, and the mapping keeps the memory.
-        let _ = self.detach();
+        let _ = self.detach(Drain::Check);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Disabling a controller, with proof.
 
-use crate::{Backend, Clock, HalError, Stopped};
+use crate::{Backend, HalError, Stopped, poll};
 use core::time::Duration;
 use nvme_proto::register::{Cc, Csts, Property};
 
@@ -37,23 +37,14 @@ fn wait<B: Backend + ?Sized>(
     limit: Duration,
     done: impl Fn(Csts) -> bool,
 ) -> Result<(), HalError> {
-    let clock = backend.clock();
-    let deadline = clock.now().after(limit);
-    let mut attempt = 0;
-    loop {
+    let look = || {
         let csts = Csts::from_bits(backend.property_read(Property::CSTS)? as u32);
         if csts.is_gone() {
             return Err(HalError::Gone { offset: Property::CSTS.offset() });
         }
-        if done(csts) {
-            return Ok(());
-        }
-        if clock.now() >= deadline {
-            return Err(HalError::NotStopped {
-                waited_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
-            });
-        }
-        clock.relax(attempt);
-        attempt = attempt.saturating_add(1);
-    }
+        Ok(done(csts).then_some(()))
+    };
+    poll(backend.clock(), limit, look)?.ok_or_else(|| HalError::NotStopped {
+        waited_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+    })
 }

@@ -77,8 +77,10 @@ impl Chunk {
         hugepages: bool,
         need: Layout,
     ) -> Result<Self, HalError> {
-        // The largest alignment that a piece can ask for is below that of the chunk.
-        let wanted = need.len_bytes.max(need.align_bytes).checked_next_multiple_of(CHUNK);
+        // The chunk begins at any page, so the alignment may cost that much.
+        let slack = need.align_bytes.saturating_sub(PAGE);
+        let wanted =
+            need.len_bytes.checked_add(slack).and_then(|bytes| bytes.checked_next_multiple_of(CHUNK));
         let length = wanted.and_then(NonZeroUsize::new).ok_or_else(|| refused(need, "it is too large"))?;
         let base = anonymous(length, hugepages).map_err(|errno| refused(need, errno.desc()))?;
         // SAFETY: the memory is ours until `drop`, which unmaps it from the device first.
@@ -118,7 +120,9 @@ fn anonymous(length: NonZeroUsize, hugepages: bool) -> Result<NonNull<c_void>, n
     let plain = MapFlags::MAP_PRIVATE;
     // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
     let map = |flags| unsafe { mmap_anonymous(None, length, protection, flags) };
-    if hugepages && let Ok(base) = map(plain | MapFlags::MAP_HUGETLB | MapFlags::MAP_POPULATE) {
+    if hugepages
+        && let Ok(base) = map(plain | MapFlags::MAP_HUGETLB | MapFlags::MAP_HUGE_2MB | MapFlags::MAP_POPULATE)
+    {
         return Ok(base);
     }
     map(plain)

@@ -6,7 +6,7 @@
 
 use super::arena::Arena;
 use super::bar::{Bar, VfioDoorbell};
-use super::config::ConfigSpace;
+use super::config::{BusMaster, ConfigSpace};
 use super::container::Container;
 use super::device::VfioDevice;
 use super::error::VfioError;
@@ -47,10 +47,15 @@ impl Vfio {
         if class != NVME_CLASS {
             return Err(VfioError::NotNvme { address: address.into(), class });
         }
-        if options.reset && device.can_reset {
+        if options.reset {
+            if !device.can_reset {
+                return Err(VfioError::Unsupported { what: format!("a reset for {address}") });
+            }
             device.reset()?;
         }
-        config.set_bus_master(&device, true)?;
+        if !config.set_bus_master(&device, BusMaster::On)? {
+            return Err(VfioError::Unsupported { what: format!("bus mastering for {address}") });
+        }
         let bar = Arc::new(Bar::map(&device, address, options.sigbus_handler)?);
         let interrupts = Interrupts::new(device.vectors()?);
         let by = device.container.name();
@@ -145,7 +150,7 @@ impl Drop for Vfio {
     fn drop(&mut self) {
         // The kernel does the same when the device's last descriptor is closed; this is only sooner.
         if self.device.container.is_ours() {
-            let _ = self.config.set_bus_master(&self.device, false);
+            let _ = self.config.set_bus_master(&self.device, BusMaster::Off);
         }
     }
 }
@@ -161,9 +166,11 @@ struct Hull {
 impl Drop for Hull {
     fn drop(&mut self) {
         if self.container.is_ours() {
-            // It can only fail for a run that is not mapped, and then the device does not reach it either.
-            let unmapped = self.container.unmap(self.iova, self.len_bytes);
-            debug_assert!(unmapped.is_ok(), "{unmapped:?}");
+            // The memory is freed next. A device that still reached it would write into its next owner, so a process
+            // that can't take it away must not go on.
+            if self.container.unmap(self.iova, self.len_bytes).is_err() {
+                std::process::abort();
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ use vfio_bindings::bindings::vfio::{VFIO_PCI_BAR0_REGION_INDEX, VFIO_REGION_INFO
 pub(super) struct Bar {
     base: NonNull<c_void>,
     len_bytes: usize,
-    _guard: Option<sigbus::Guard>,
+    guard: Option<sigbus::Guard>,
 }
 
 // SAFETY: registers belong to no thread; every access is one volatile load or store.
@@ -50,9 +50,11 @@ impl Bar {
         // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
         let base = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, &device.file, offset) }
             .map_err(VfioError::call("mapping BAR0"))?;
-        let guard = guarded.then(|| sigbus::Guard::new(base.addr().get(), len)).flatten();
+        // SAFETY: the mapping just made holds registers, which this type reaches by volatile accesses; it drops the guard
+        // before it unmaps them.
+        let guard = guarded.then(|| unsafe { sigbus::Guard::new(base.addr().get(), len) }).flatten();
         // INVARIANT: just mapped, and unmapped by drop alone.
-        Ok(Self { base, len_bytes: len, _guard: guard })
+        Ok(Self { base, len_bytes: len, guard })
     }
 
     /// Reads a register; 64-bit ones as two halves, the low one first.
@@ -103,6 +105,8 @@ impl Bar {
 
 impl Drop for Bar {
     fn drop(&mut self) {
+        // Before the addresses can become somebody else's.
+        drop(self.guard.take());
         // SAFETY: exactly what was mapped (type invariant). Doorbells hold the BAR, so nobody uses it any more.
         let unmapped = unsafe { munmap(self.base, self.len_bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of our own mapping failed");

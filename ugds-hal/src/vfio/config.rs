@@ -12,6 +12,13 @@ pub(super) struct ConfigSpace {
     region: Region,
 }
 
+/// Whether the device may access memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BusMaster {
+    On,
+    Off,
+}
+
 impl ConfigSpace {
     pub(super) fn of(device: &VfioDevice) -> Result<Self, VfioError> {
         Ok(Self { region: device.region(VFIO_PCI_CONFIG_REGION_INDEX)? })
@@ -24,9 +31,12 @@ impl ConfigSpace {
 
     /// Lets the device answer to its addresses, and access memory or not. Returns what the device then says about
     /// the latter; a device that is gone says yes.
-    pub(super) fn set_bus_master(&self, device: &VfioDevice, on: bool) -> Result<bool, VfioError> {
+    pub(super) fn set_bus_master(&self, device: &VfioDevice, wanted: BusMaster) -> Result<bool, VfioError> {
         let before = self.read_u16(device, COMMAND)?;
-        let command = if on { before | MEMORY | BUS_MASTER } else { before & !BUS_MASTER };
+        let command = match wanted {
+            BusMaster::On => before | MEMORY | BUS_MASTER,
+            BusMaster::Off => before & !BUS_MASTER,
+        };
         device
             .file
             .write_all_at(&command.to_le_bytes(), self.region.offset + COMMAND)

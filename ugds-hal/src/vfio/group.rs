@@ -92,7 +92,9 @@ impl Group {
             ..Default::default()
         };
         // SAFETY: the structure is valid for the call.
-        unsafe { ioctl::iommu_unmap_dma(self.container.as_raw_fd(), &raw mut request) }.map(drop)
+        unsafe { ioctl::iommu_unmap_dma(self.container.as_raw_fd(), &raw mut request) }?;
+        // The kernel says how much it unmapped, and calls nothing a success.
+        if request.size == len_bytes { Ok(()) } else { Err(Errno::EINVAL) }
     }
 }
 
@@ -133,7 +135,8 @@ fn usable_ranges(container: &File) -> Result<Vec<(u64, u64)>, VfioError> {
     // SAFETY: the buffer is aligned for the structure and as long as its first word says.
     unsafe { ioctl::iommu_get_info(container.as_raw_fd(), bytes.as_mut_ptr()) }
         .map_err(VfioError::call("VFIO_IOMMU_GET_INFO"))?;
-    Ok(parse_ranges(bytes).unwrap_or_else(|| vec![(0, (1 << 39) - 1)]))
+    // Without the window of message-signalled interrupts, which an IOMMU does not translate.
+    Ok(parse_ranges(bytes).unwrap_or_else(|| vec![(0, 0xfedf_ffff), (0xfef0_0000, (1 << 39) - 1)]))
 }
 
 /// What the kernel wrote is read like anything from outside: every offset is checked.

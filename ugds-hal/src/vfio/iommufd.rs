@@ -112,7 +112,8 @@ impl Iommufd {
         let size = size_of::<IoasUnmap>() as u32;
         let mut request = IoasUnmap { size, ioas_id: self.ioas, iova, length: len_bytes };
         // SAFETY: the structure is valid for the call.
-        unsafe { ioctl::ioas_unmap(self.iommu.as_raw_fd(), &raw mut request) }.map(drop)
+        unsafe { ioctl::ioas_unmap(self.iommu.as_raw_fd(), &raw mut request) }?;
+        if request.length == len_bytes { Ok(()) } else { Err(Errno::EINVAL) }
     }
 }
 

@@ -32,7 +32,7 @@ impl Iovas {
     /// Takes `len` bytes, congruent with `like` modulo `align`, a power of two. `None` when there is no room.
     pub(super) fn take(&mut self, len: u64, like: u64, align: u64) -> Option<u64> {
         let start = self.search(self.next, len, like, align).or_else(|| self.search(0, len, like, align))?;
-        self.next = start + len + GUARD;
+        self.next = (start + len).saturating_add(GUARD);
         self.taken.insert(start, self.next);
         Some(start)
     }

@@ -14,7 +14,7 @@ use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use nix::libc;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -42,8 +42,13 @@ static BEFORE: OnceLock<SigAction> = OnceLock::new();
 impl Guard {
     /// Watches `len` bytes from `start` on, and installs the handler if it is not there yet. `None` when that is not
     /// possible, or 64 ranges are watched already: then a removed device ends the process, as without the handler.
+    ///
+    /// # Safety
+    ///
+    /// The range is one mapping of device registers, which is reached by volatile accesses only, until the guard is
+    /// dropped.
     #[must_use]
-    pub fn new(start: usize, len: usize) -> Option<Self> {
+    pub unsafe fn new(start: usize, len: usize) -> Option<Self> {
         install()?;
         let slot = RANGES.iter().find(|range| {
             // AcqRel: whoever takes the slot owns its length.
@@ -80,11 +85,8 @@ fn install() -> Option<()> {
             ONES.store(page.as_raw_fd(), Ordering::Release);
             // The handler needs it as long as the process lives.
             std::mem::forget(page);
-            let action = SigAction::new(
-                SigHandler::SigAction(on_sigbus),
-                SaFlags::SA_SIGINFO | SaFlags::SA_NODEFER,
-                SigSet::empty(),
-            );
+            let flags = SaFlags::SA_SIGINFO | SaFlags::SA_NODEFER | SaFlags::SA_ONSTACK;
+            let action = SigAction::new(SigHandler::SigAction(on_sigbus), flags, SigSet::empty());
             // SAFETY: the handler does only what is allowed in a signal.
             match unsafe { sigaction(Signal::SIGBUS, &action) } {
                 Ok(before) => BEFORE.set(before).is_ok(),
@@ -103,11 +105,15 @@ fn page_of_ones() -> Option<File> {
 
 extern "C" fn on_sigbus(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid structure to an SA_SIGINFO handler.
-    let address = unsafe { (*info).si_addr() }.addr();
-    if RANGES.iter().any(|range| range.holds(address)) && put_ones(address) {
+    let info_of_kernel = unsafe { &*info };
+    // Only faults, which the kernel marks by a positive code, carry an address.
+    let fault = info_of_kernel.si_code > 0;
+    // SAFETY: the structure of a fault has that field; of another signal it is not used.
+    let address = unsafe { info_of_kernel.si_addr() }.addr();
+    if fault && RANGES.iter().any(|range| range.holds(address)) && put_ones(address) {
         return;
     }
-    pass_on(signal, info, context);
+    pass_on(signal, info, context, fault);
 }
 
 /// Replaces the page around `address` by one of ones. A store to it stays in this process.
@@ -126,15 +132,20 @@ fn put_ones(address: usize) -> bool {
 }
 
 /// Does what would have happened without this handler.
-fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut c_void, fault: bool) {
     match BEFORE.get().map(SigAction::handler) {
         Some(SigHandler::SigAction(handler)) => handler(signal, info, context),
         Some(SigHandler::Handler(handler)) => handler(signal),
-        Some(SigHandler::SigIgn) => {}
-        Some(SigHandler::SigDfl) | None => {
+        Some(SigHandler::SigIgn) if !fault => {}
+        // A fault can't be ignored: it would only happen again.
+        Some(SigHandler::SigIgn | SigHandler::SigDfl) | None => {
             let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-            // SAFETY: restoring the default runs no code; the fault happens again and ends the process.
+            // SAFETY: restoring the default runs no code of ours.
             let _ = unsafe { sigaction(Signal::SIGBUS, &default) };
+            // A fault happens again by itself and ends the process; a signal that was sent has to be sent again.
+            if !fault {
+                let _ = raise(Signal::SIGBUS);
+            }
         }
     }
 }
@@ -157,7 +168,8 @@ mod tests {
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a new mapping.
         let base = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, &file, 0) }.unwrap();
-        let guard = Guard::new(base.addr().get(), 2 * PAGE).unwrap();
+        // SAFETY: the test's own mapping, reached by volatile accesses.
+        let guard = unsafe { Guard::new(base.addr().get(), 2 * PAGE) }.unwrap();
         let register = base.cast::<u32>();
         // SAFETY: mapped.
         assert_eq!(unsafe { register.read_volatile() }, 0);
@@ -175,7 +187,8 @@ mod tests {
 
     #[test]
     fn only_watched_addresses_are_ours() {
-        let guard = Guard::new(0x7000_0000, 0x2000).unwrap();
+        // SAFETY: nothing accesses that range.
+        let guard = unsafe { Guard::new(0x7000_0000, 0x2000) }.unwrap();
         let watched = |address| RANGES.iter().any(|range| range.holds(address));
         assert!(watched(0x7000_0000) && watched(0x7000_1fff));
         assert!(!watched(0x6fff_ffff) && !watched(0x7000_2000));

@@ -1,18 +1,20 @@
 //! The admin queue: one command at a time, waited for.
 
 use super::ControllerError;
-use crate::{QueuePair, Wedge};
+use crate::{Completed, QueuePair, Wedge};
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
-use nvme_proto::admin::Identify;
+use nvme_proto::admin::{Identify, LogId};
+use nvme_proto::event::Event;
 use nvme_proto::{PageSize, Qid};
 use ugds_hal::{
-    Admin, AdminError, Backend, Clock, Command, Completion, Direction, Dma, Layout, PortSpec, Stopped,
+    Admin, AdminError, Backend, Command, Completion, Direction, Dma, Layout, PortSpec, Stopped, poll,
 };
-use ugds_mem::{Io, Mapped, MemError};
+use ugds_mem::{Io, Mapped, MemError, Transfer};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The admin queue of one controller, with a buffer for the data of its commands.
@@ -22,6 +24,8 @@ pub(super) struct AdminQueue<B: Backend> {
     buffer: Dma,
     mapped: Arc<Mapped>,
     timeout: Duration,
+    /// Asynchronous events that came while something else was waited for.
+    events: Vec<Event>,
 }
 
 impl<B: Backend> AdminQueue<B> {
@@ -42,7 +46,7 @@ impl<B: Backend> AdminQueue<B> {
             PortSpec { qid: Qid::ADMIN, entries: ENTRIES, page, completion: Completion::Poll, shadow: None };
         let port = backend.open_port(&spec, None)?;
         let pair = QueuePair::new(port, Qid::ADMIN, backend.traits().era().next(), generations);
-        Ok(Self { backend: Arc::clone(backend), pair, buffer, mapped, timeout })
+        Ok(Self { backend: Arc::clone(backend), pair, buffer, mapped, timeout, events: Vec::new() })
     }
 
     /// Executes a command and returns DW0 of its completion.
@@ -53,28 +57,64 @@ impl<B: Backend> AdminQueue<B> {
     /// The same with a limit of its own.
     pub(super) fn run_within(&mut self, io: &Io<'_>, limit: Duration) -> Result<u32, AdminError> {
         let opcode = io.command().sqe().opcode;
-        let _ticket = self.pair.submit(io, 0).map_err(|error| unusable(opcode, &error))?;
+        let _ticket = self.pair.submit(io, COMMAND).map_err(|error| unusable(opcode, &error))?;
         self.pair.ring();
-        let clock = self.backend.clock();
-        let deadline = clock.now().after(limit);
-        let mut attempt = 0;
-        loop {
-            let completed = self.pair.reap().map_err(|wedge| unusable(opcode, &wedge))?;
-            if let Some(done) = completed.first() {
-                return if done.status.is_success() {
-                    Ok(done.result as u32)
-                } else {
-                    Err(AdminError::Status { opcode, status: done.status })
-                };
+        let backend = Arc::clone(&self.backend);
+        let mut looks = 0u32;
+        let done = poll(backend.clock(), limit, || {
+            looks += 1;
+            if looks.is_multiple_of(LOOKS_PER_CHECK) {
+                Wedge::check(&*backend).map_err(|wedge| unusable(opcode, &self.pair.wedge(wedge)))?;
             }
-            if clock.now() >= deadline {
-                return Err(self.late(opcode, limit));
+            self.reap(opcode)
+        })?;
+        match done {
+            None => Err(self.late(opcode, limit)),
+            Some(done) if done.status.is_success() => Ok(done.result as u32),
+            Some(done) => Err(AdminError::Status { opcode, status: done.status }),
+        }
+    }
+
+    /// Makes one pass, keeps the events, and returns the command's completion if it is there.
+    fn reap(&mut self, opcode: u8) -> Result<Option<Completed>, AdminError> {
+        let completed = self.pair.reap().map_err(|wedge| unusable(opcode, &wedge))?;
+        let mut command = None;
+        for done in completed {
+            match done.cookie {
+                COMMAND => command = Some(*done),
+                // A request that failed, because there are too many, is not made again.
+                _ if done.status.is_success() => self.events.push(Event::from_result(done.result as u32)),
+                _ => {}
             }
-            if attempt % LOOKS_PER_CHECK == LOOKS_PER_CHECK - 1 {
-                Wedge::check(&*self.backend).map_err(|wedge| unusable(opcode, &self.pair.wedge(wedge)))?;
-            }
-            clock.relax(attempt);
-            attempt = attempt.saturating_add(1);
+        }
+        Ok(command)
+    }
+
+    /// Gives the controller `count` requests that it completes when something happens.
+    pub(super) fn listen(&mut self, count: u32) -> Result<(), AdminError> {
+        let request = Io::async_event_request();
+        let opcode = request.command().sqe().opcode;
+        for _ in 0..count {
+            let _ticket = self.pair.submit(&request, EVENT).map_err(|error| unusable(opcode, &error))?;
+        }
+        self.pair.ring();
+        Ok(())
+    }
+
+    /// The events that came since the last time.
+    pub(super) fn take_events(&mut self) -> Result<Vec<Event>, AdminError> {
+        self.reap(nvme_proto::admin::Opcode::ASYNC_EVENT_REQUEST.0)?;
+        Ok(core::mem::take(&mut self.events))
+    }
+
+    /// Fetches the start of a log page. `None` when the controller does not have it.
+    pub(super) fn log<T: FromBytes + IntoBytes>(
+        &mut self,
+        lid: LogId,
+    ) -> Result<Option<Box<T>>, ControllerError> {
+        match self.fetch(|transfer| Io::log_page(lid, transfer)) {
+            Err(ControllerError::Admin(AdminError::Status { .. })) => Ok(None),
+            other => other.map(Some),
         }
     }
 
@@ -83,12 +123,19 @@ impl<B: Backend> AdminQueue<B> {
         &mut self,
         identify: &Identify,
     ) -> Result<Box<T>, ControllerError> {
-        const { assert!(size_of::<T>() == BUFFER_BYTES) };
+        self.fetch(|transfer| Io::identify(identify, transfer))
+    }
+
+    fn fetch<T: FromBytes + IntoBytes>(
+        &mut self,
+        command: impl FnOnce(Transfer<'_>) -> Result<Io<'_>, MemError>,
+    ) -> Result<Box<T>, ControllerError> {
+        const { assert!(size_of::<T>() <= BUFFER_BYTES) };
         let mapped = Arc::clone(&self.mapped);
         // What the controller leaves out must not be the last command's data.
-        self.buffer.shared().fill(0, BUFFER_BYTES, 0).map_err(MemError::from)?;
-        let transfer = mapped.transfer(0, BUFFER_BYTES as u32, Direction::DeviceWrites)?;
-        self.run(&Io::identify(identify, transfer)?)?;
+        self.buffer.shared().fill(0, size_of::<T>(), 0).map_err(MemError::from)?;
+        let transfer = mapped.transfer(0, size_of::<T>() as u32, Direction::DeviceWrites)?;
+        self.run(&command(transfer)?)?;
         let mut data = Box::new(T::new_zeroed());
         self.buffer.shared().copy_out(0, data.as_mut_bytes()).map_err(MemError::from)?;
         Ok(data)
@@ -112,7 +159,7 @@ impl<B: Backend> AdminQueue<B> {
 }
 
 impl<B: Backend> Admin for AdminQueue<B> {
-    fn execute(&mut self, command: &Command<'_>) -> Result<u32, AdminError> {
+    fn execute(&mut self, command: &Command<'static>) -> Result<u32, AdminError> {
         self.run(&Io::from_command(*command))
     }
 }
@@ -128,6 +175,9 @@ fn unusable(opcode: u8, error: &dyn core::error::Error) -> AdminError {
     AdminError::Unusable { opcode, reason: error.to_string() }
 }
 
+/// The names of what is outstanding here: one command, and requests for events.
+const COMMAND: u64 = 0;
+const EVENT: u64 = 1;
 /// Looks at the queue for each look at the controller itself.
 const LOOKS_PER_CHECK: u32 = 256;
 /// One command at a time leaves room for async event requests.

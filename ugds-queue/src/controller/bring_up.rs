@@ -4,11 +4,11 @@ use super::{AdminQueue, Controller, ControllerError, Facts, Options};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::time::Duration;
-use nvme_proto::admin::{Identify, NumberOfQueues};
+use nvme_proto::admin::{AsyncEventConfig, Identify, NumberOfQueues, SetFeatures};
 use nvme_proto::register::{Cap, Cc, CommandSets, Crto, Csts, Property, Vs};
 use nvme_proto::{PageSize, Qid, identify};
 use ugds_hal::pcie::ShadowPages;
-use ugds_hal::{AdminError, Backend, Claim, Clock, Stop, Stopped};
+use ugds_hal::{AdminError, Backend, Claim, Stop, Stopped, poll};
 use ugds_mem::{Domain, Io, MAX_TRANSFER_BYTES};
 
 impl<B: Backend> Controller<B> {
@@ -56,7 +56,7 @@ impl<B: Backend> Known<B> {
 
     /// Stops whatever the controller was doing for the last owner.
     fn disable(self) -> Result<Disabled<B>, ControllerError> {
-        let proof = self.backend.stop(Stop::Disable(self.ready_timeout)).map_err(gone)?;
+        let proof = self.backend.stop(Stop::Disable(self.ready_timeout))?;
         Ok(Disabled { known: self, _proof: proof })
     }
 }
@@ -103,10 +103,7 @@ impl<B: Backend> Known<B> {
             return Err(ControllerError::Gone);
         }
         self.ready_timeout = ready_timeout(&*self.backend, self.cap, self.options.ready_floor)?;
-        let clock = self.backend.clock();
-        let deadline = clock.now().after(self.ready_timeout);
-        let mut attempt = 0;
-        loop {
+        let ready = poll(self.backend.clock(), self.ready_timeout, || {
             let csts = Csts::from_bits(self.backend.property_read(Property::CSTS)? as u32);
             if csts.is_gone() {
                 return Err(ControllerError::Gone);
@@ -114,15 +111,9 @@ impl<B: Backend> Known<B> {
             if csts.cfs() {
                 return Err(ControllerError::FatalOnEnable);
             }
-            if csts.rdy() {
-                return Ok(());
-            }
-            if clock.now() >= deadline {
-                return Err(ControllerError::NotReady { waited: self.ready_timeout });
-            }
-            clock.relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
+            Ok(csts.rdy().then_some(()))
+        });
+        ready?.ok_or(ControllerError::NotReady { waited: self.ready_timeout })
     }
 }
 
@@ -157,6 +148,7 @@ impl<B: Backend> Enabled<B> {
             shadow_doorbells: self.shadow_doorbells(&identify)?,
             volatile_write_cache: identify.vwc().present(),
         };
+        self.listen(&identify)?;
         let domain = Domain::of_enabled(Arc::clone(&self.known.backend), facts.sgl)?;
         Ok((identify, facts, domain))
     }
@@ -166,6 +158,19 @@ impl<B: Backend> Enabled<B> {
         let result = self.admin.run(&Io::number_of_queues(wanted))?;
         let granted = NumberOfQueues::from_bits(result).granted();
         Ok(u16::try_from(granted).unwrap_or(u16::MAX).min(wanted))
+    }
+
+    /// Asks to be told about health, changed namespaces and firmware; errors are told anyway.
+    fn listen(&mut self, identify: &identify::Controller) -> Result<(), ControllerError> {
+        let wanted = AsyncEventConfig::new().with_smart(0xff).with_nan(true).with_fan(true);
+        // Events are a service: a controller that does not take all of this tells what it tells.
+        if let Some(set) = Io::set_features(&SetFeatures::new(wanted)) {
+            match self.admin.run(&set) {
+                Ok(_) | Err(AdminError::Status { .. }) => {}
+                Err(other) => return Err(other.into()),
+            }
+        }
+        Ok(self.admin.listen(identify.event_request_limit().min(EVENT_REQUESTS))?)
     }
 
     /// Tells the controller about shadow doorbells, where it has them, and says whether it took them.
@@ -221,13 +226,6 @@ impl<B: Backend> Enabled<B> {
 
 type Agreed<B> = (Box<identify::Controller>, Facts, Domain<B>);
 
-fn gone(error: ugds_hal::HalError) -> ControllerError {
-    match error {
-        ugds_hal::HalError::Gone { .. } => ControllerError::Gone,
-        other => other.into(),
-    }
-}
-
 /// The smallest page that the controller takes: any memory that suits a larger one suits it too.
 fn choose_page(cap: Cap) -> Result<PageSize, ControllerError> {
     let (min, max) = (cap.min_page(), cap.max_page());
@@ -271,6 +269,8 @@ fn queue_entries(cap: Cap, wanted: u16) -> u16 {
     1 << most.ilog2()
 }
 
+/// Events that may come before somebody looks.
+const EVENT_REQUESTS: u32 = 4;
 const SQE_SHIFT: u8 = 6;
 const CQE_SHIFT: u8 = 4;
 /// For controllers that set no limit: large enough for full speed, small enough for any of them.

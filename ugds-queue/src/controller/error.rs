@@ -11,13 +11,13 @@ use ugds_mem::MemError;
 pub enum ControllerError {
     /// The backend failed.
     #[error(transparent)]
-    Hal(#[from] HalError),
+    Hal(HalError),
     /// An admin command failed.
     #[error(transparent)]
     Admin(#[from] AdminError),
     /// Memory for the controller's own use could not be had.
     #[error(transparent)]
-    Memory(#[from] MemError),
+    Memory(MemError),
     /// Somebody in this process drives the device already, or did and could not prove that it stopped.
     #[error("the device is in use: this process has it open, or could not prove that it stopped")]
     Claimed,
@@ -69,4 +69,22 @@ pub enum ControllerError {
         /// How many there are.
         granted: u16,
     },
+}
+
+impl From<MemError> for ControllerError {
+    fn from(error: MemError) -> Self {
+        match error {
+            MemError::Hal(error) => error.into(),
+            other => Self::Memory(other),
+        }
+    }
+}
+
+impl From<HalError> for ControllerError {
+    fn from(error: HalError) -> Self {
+        match error {
+            HalError::Gone { .. } => Self::Gone,
+            other => Self::Hal(other),
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod admin;
 mod bring_up;
 mod error;
+mod events;
 mod namespace;
 mod options;
 mod queues;
@@ -10,6 +11,7 @@ mod scan;
 mod shutdown;
 
 pub use error::ControllerError;
+pub use events::{ControllerEvent, Detail};
 pub use namespace::{Namespace, Refused, RefusedReason};
 pub use options::Options;
 pub use queues::NotClosed;

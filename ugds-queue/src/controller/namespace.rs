@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use nvme_proto::{Nsid, identify};
 use ugds_mem::{Format, FormatError};
 
-/// A namespace, as the controller described it. Its format is what makes data commands safe to build, so it comes
-/// from [`Controller::scan`](super::Controller::scan) only.
+/// A namespace, as the controller described it. Its format is what makes data commands safe to build;
+/// [`Controller::scan`](super::Controller::scan) makes it from the controller's own answer.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     nsid: Nsid,

@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 use nvme_proto::register::{Cc, Csts, Property, ShutdownNotification, ShutdownStatus};
-use ugds_hal::{Backend, Clock, HalError, Stop, Stopped};
+use ugds_hal::{Backend, Stop, Stopped, poll};
 
 impl<B: Backend> Controller<B> {
     /// Closes the queues, lets the controller write back its cache (`CC.SHN`), disables it, and frees everything.
@@ -41,10 +41,7 @@ impl<B: Backend> Controller<B> {
             Ok(proof) => proof,
             Err(error) => {
                 self.leak(left);
-                return Err(match error {
-                    HalError::Gone { .. } => ControllerError::Gone,
-                    other => other.into(),
-                });
+                return Err(error.into());
             }
         };
         self.reclaim(left, &proof);
@@ -61,24 +58,19 @@ impl<B: Backend> Controller<B> {
         let cc = Cc::from_bits(self.backend.property_read(Property::CC)? as u32);
         let announced = cc.with_shn(ShutdownNotification::NORMAL).into_bits();
         self.backend.property_write(Property::CC, announced.into())?;
-        let clock = self.backend.clock();
         let limit = self.shutdown_timeout();
-        let deadline = clock.now().after(limit);
-        let mut attempt = 0;
-        loop {
+        let not_shut_down = ControllerError::NotShutDown { waited: limit };
+        let complete = poll(self.backend.clock(), limit, || {
             let csts = Csts::from_bits(self.backend.property_read(Property::CSTS)? as u32);
             if csts.is_gone() {
                 return Err(ControllerError::Gone);
             }
-            if csts.shst() == ShutdownStatus::COMPLETE {
-                return Ok(());
-            }
-            if csts.cfs() || clock.now() >= deadline {
+            if csts.cfs() {
                 return Err(ControllerError::NotShutDown { waited: limit });
             }
-            clock.relax(attempt);
-            attempt = attempt.saturating_add(1);
-        }
+            Ok((csts.shst() == ShutdownStatus::COMPLETE).then_some(()))
+        });
+        complete?.ok_or(not_shut_down)
     }
 
     fn reclaim(self, left: Vec<Left<B>>, proof: &Stopped) {

@@ -30,7 +30,7 @@ impl Cell {
         self.state.store(PENDING, Ordering::Relaxed);
     }
 
-    /// Makes a cell done. A waiter that is gone has released it already; then it stays so.
+    /// Makes a pending cell done.
     #[inline]
     pub(crate) fn complete(&self, status: Status) {
         // Release: the waiter that sees this also sees the data, which the reaper acquired with the phase tag.

@@ -3,6 +3,7 @@
 use super::cell::Cell;
 use nvme_proto::{Cid, Qid, Status};
 use std::fmt::Write;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use ugds_hal::Port;
 use ugds_mem::{Io, Mapped};
@@ -15,12 +16,14 @@ use ugds_queue::{Busy, Counters, QueuePair, SubmitError, Wedge};
 pub(crate) struct Channel<P> {
     state: Mutex<State<P>>,
     cells: Box<[Cell]>,
+    /// The cell released last, which is still in the cache.
+    recent: AtomicU16,
 }
 
 struct State<P> {
     /// Nothing after the channel was closed.
     pair: Option<QueuePair<P>>,
-    /// Cells that no command uses, the one used last on top.
+    /// Cells that no command uses. Released ones are not among them until they are reclaimed.
     free: Vec<u16>,
 }
 
@@ -66,12 +69,12 @@ impl<P: Port> Channel<P> {
         let count = pair.slots() * 2;
         let free = (0..count).rev().collect();
         let cells = (0..count).map(|_| Cell::default()).collect();
-        Self { state: Mutex::new(State { pair: Some(pair), free }), cells }
+        Self { state: Mutex::new(State { pair: Some(pair), free }), cells, recent: AtomicU16::new(0) }
     }
 
     /// Locks the queue for a burst of commands.
     pub(crate) fn burst(&self) -> Burst<'_, P> {
-        Burst { state: self.lock(), cells: &self.cells }
+        Burst { state: self.lock(), channel: self }
     }
 
     /// The outcome of a command, once. The claim means nothing afterwards.
@@ -80,6 +83,8 @@ impl<P: Port> Channel<P> {
         let cell = &self.cells[usize::from(claim.cell)];
         let status = cell.outcome()?;
         cell.release();
+        // Relaxed: a hint; `reclaim` decides.
+        self.recent.store(claim.cell, Ordering::Relaxed);
         Some(status)
     }
 
@@ -181,7 +186,7 @@ impl<P: Port> Closing<'_, P> {
 /// The right to stage commands. Dropping it tells the device about them, with one doorbell.
 pub(crate) struct Burst<'c, P: Port> {
     state: MutexGuard<'c, State<P>>,
-    cells: &'c [Cell],
+    channel: &'c Channel<P>,
 }
 
 impl<P: Port> Burst<'_, P> {
@@ -190,10 +195,16 @@ impl<P: Port> Burst<'_, P> {
     pub(crate) fn stage(&mut self, io: &Io<'_>) -> Result<Claim, Refused> {
         let State { pair, free } = &mut *self.state;
         let permit = pair.as_mut().ok_or(Refused::Closed)?.permit()?;
-        let cell = free.pop().or_else(|| sweep(self.cells, free)).ok_or(Refused::Full)?;
+        let cells = &self.channel.cells;
+        let recent = self.channel.recent.load(Ordering::Relaxed);
+        let cell = if cells[usize::from(recent)].reclaim() {
+            recent
+        } else {
+            free.pop().or_else(|| sweep(cells, free)).ok_or(Refused::Full)?
+        };
         match permit.stage(io, u64::from(cell)) {
             Ok(ticket) => {
-                self.cells[usize::from(cell)].begin();
+                cells[usize::from(cell)].begin();
                 Ok(Claim { cell, cid: ticket.cid() })
             }
             Err(error) => {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use ugds_hal::{Backend, Clock, Process};
 use ugds_mem::{Mapped, Region};
-use ugds_queue::controller::{Controller, ControllerError, Options};
+use ugds_queue::controller::{Controller, ControllerError, ControllerEvent, Options};
 use ugds_queue::{Busy, QueuePair, Wedge};
 use ugds_sched::{Place, RoundRobin};
 
@@ -30,7 +30,9 @@ pub(crate) struct Core<B: Backend> {
     record: Record,
     /// Why the device was given up, and what there was to say about it.
     given_up: OnceLock<(Wedge, String)>,
-    /// Whether the device could not be proved to have stopped.
+    /// Whether the device is being drained: no request begins any more.
+    draining: AtomicBool,
+    /// Whether the device is being stopped, or could not be proved to have stopped.
     quarantined: AtomicBool,
 }
 
@@ -63,6 +65,7 @@ impl<B: Backend> Core<B> {
             process: Process::this(),
             record: Record::default(),
             given_up: OnceLock::new(),
+            draining: AtomicBool::new(false),
             quarantined: AtomicBool::new(false),
         };
         core.note(Event::Opened { queues: core.channels.len(), entries: found.facts.queue_entries });
@@ -159,12 +162,31 @@ impl<B: Backend> Core<B> {
         }
     }
 
+    /// Takes what the controller told without being asked.
+    pub(crate) fn events(&self) -> Result<Vec<ControllerEvent>, Error> {
+        self.in_this_process()?;
+        match &mut *self.controller() {
+            Some(controller) => Ok(controller.events()?),
+            None => Err(self.closed()),
+        }
+    }
+
     /// Takes a mapping from every queue that used it.
     pub(crate) fn detach(&self, mapped: &Mapped) -> Result<(), Busy> {
-        self.channels.iter().try_for_each(|channel| channel.detach(mapped))
+        if self.in_this_process().is_err() {
+            return Err(Busy);
+        }
+        self.channels.iter().try_for_each(|channel| channel.detach(mapped))?;
+        // A closed channel says nothing; until the stop is proved the device may still move the memory.
+        // Acquire: pairs with the stores around a stop.
+        if self.quarantined.load(Ordering::Acquire) { Err(Busy) } else { Ok(()) }
     }
 
     pub(crate) fn stats(&self) -> Stats {
+        if self.in_this_process().is_err() {
+            // A lock may have been held when the process forked.
+            return Stats::default();
+        }
         let queue = |(qid, counters, outstanding)| QueueStats::new(qid, counters, outstanding);
         Stats { queues: self.channels.iter().filter_map(Channel::counters).map(queue).collect() }
     }
@@ -186,31 +208,51 @@ impl<B: Backend> Core<B> {
             return Err(Error::Outstanding { outstanding });
         }
         let Some(controller) = controller.take() else { return self.stopped_before() };
+        self.begin_stop();
         let pairs = closing.into_iter().filter_map(Closing::close).collect();
         match self.given_up.get() {
-            None => Ok(controller.shut_down(pairs)?),
+            None => self.finish_stop(controller.shut_down(pairs)),
             Some(_) => self.finish_stop(controller.stop(pairs)),
         }
     }
 
-    /// Notes how the stop of a device that was given up ended.
+    /// From now on, until the stop is proved, nothing that the device may write to is free.
+    pub(super) fn begin_stop(&self) {
+        // Release: whoever finds a channel closed afterwards sees this, too.
+        self.quarantined.store(true, Ordering::Release);
+    }
+
+    /// Notes how a stop ended.
     pub(super) fn finish_stop(&self, stopped: Result<(), ControllerError>) -> Result<(), Error> {
         match &stopped {
-            Ok(()) => self.note(Event::Stopped),
-            Err(error) => {
-                // Relaxed: read under the controller's lock, or for information.
-                self.quarantined.store(true, Ordering::Relaxed);
-                self.note(Event::NotStopped(error.to_string()));
+            // An announcement that was not answered is an error, but the stop was proved all the same.
+            Ok(()) | Err(ControllerError::NotShutDown { .. }) => {
+                // Release: whoever finds the memory free sees that the device let go of it.
+                self.quarantined.store(false, Ordering::Release);
+                self.note(Event::Stopped);
             }
+            Err(error) => self.note(Event::NotStopped(error.to_string())),
         }
         Ok(stopped?)
     }
 
     fn stopped_before(&self) -> Result<(), Error> {
         match self.given_up.get() {
-            Some((wedge, _)) if self.quarantined.load(Ordering::Relaxed) => Err((*wedge).into()),
+            Some((wedge, _)) if self.quarantined.load(Ordering::Acquire) => Err((*wedge).into()),
             _ => Ok(()),
         }
+    }
+
+    /// Lets requests begin, or not.
+    pub(super) fn set_draining(&self, draining: bool) {
+        // Relaxed: a request that slips by is outstanding, and is waited for.
+        self.draining.store(draining, Ordering::Relaxed);
+    }
+
+    /// Whether a request may begin.
+    #[inline]
+    pub(crate) fn begin(&self) -> Result<(), Error> {
+        if self.draining.load(Ordering::Relaxed) { Err(self.closed()) } else { self.in_this_process() }
     }
 
     /// Refuses a child of the process that opened the device: the device is the parent's.

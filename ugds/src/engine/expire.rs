@@ -7,7 +7,7 @@ use super::request::look;
 use crate::Error;
 use nvme_proto::Status;
 use std::time::Duration;
-use ugds_hal::{Backend, Clock};
+use ugds_hal::{Backend, poll};
 use ugds_queue::Wedge;
 
 /// Looks once more, has the controller abort the command, and gives the device up when that does not help.
@@ -53,20 +53,10 @@ fn abort<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> bool {
 
 /// An aborted command still completes. `None` when it does not.
 fn wait_for_aborted<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> Result<Option<Status>, Error> {
-    let clock = core.clock();
-    let deadline = clock.now().after(ABORT_LIMIT);
-    let mut attempt = 0u32;
-    loop {
+    poll(core.clock(), ABORT_LIMIT, || {
         look(core, queue)?;
-        if let Some(status) = core.channel(queue).take(claim) {
-            return Ok(Some(status));
-        }
-        if clock.now() >= deadline {
-            return Ok(None);
-        }
-        clock.relax(attempt);
-        attempt = attempt.saturating_add(1);
-    }
+        Ok(core.channel(queue).take(claim))
+    })
 }
 
 impl<B: Backend> Core<B> {
@@ -74,7 +64,10 @@ impl<B: Backend> Core<B> {
     /// stays reserved for as long as the process lives.
     #[cold]
     pub(super) fn stop(&self) {
-        let Some(controller) = self.controller().take() else { return };
+        // Held to the end: nobody is told that the device is closed before it is.
+        let mut controller = self.controller();
+        let Some(controller) = controller.take() else { return };
+        self.begin_stop();
         let closing: Vec<_> = self.channels().iter().map(super::channel::Channel::closing).collect();
         let pairs = closing.into_iter().filter_map(Closing::close).collect();
         // Whoever closes the device is told; here the reason to stop it matters more.

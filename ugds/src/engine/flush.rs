@@ -11,7 +11,7 @@ use ugds_mem::Io;
 
 /// Flushes a namespace. The command covers everything completed before, whatever queue it went through.
 pub(crate) fn flush<B: Backend>(core: &Core<B>, nsid: Nsid) -> Result<(), Error> {
-    core.in_this_process()?;
+    core.begin()?;
     let queue = core.place();
     let claim = submit(core, queue, &Io::flush(nsid))?;
     let status = wait(core, queue, claim)?;
@@ -26,7 +26,9 @@ fn submit<B: Backend>(core: &Core<B>, queue: usize, io: &Io<'_>) -> Result<Claim
     let channel = core.channel(queue);
     let mut attempt = 0;
     loop {
-        match channel.burst().stage(io) {
+        // A statement of its own: the burst would keep the queue locked through the arms.
+        let staged = channel.burst().stage(io);
+        match staged {
             Ok(claim) => return Ok(claim),
             Err(Refused::Closed) => return Err(core.closed()),
             Err(Refused::Submit(error)) => return Err(error.into()),

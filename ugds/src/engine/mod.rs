@@ -3,6 +3,7 @@
 mod cell;
 mod channel;
 mod core;
+mod drain;
 mod expire;
 mod flush;
 mod record;

@@ -36,7 +36,7 @@ pub(crate) struct Request<'a> {
 impl<'a> Request<'a> {
     /// Carries the request out and returns when none of its commands is outstanding any more.
     pub(crate) fn run<B: Backend>(&self, core: &Core<B>) -> Result<(), Error> {
-        core.in_this_process()?;
+        core.begin()?;
         let mut flight = Flight::new(core);
         let launched = self.launch(core, &mut flight);
         // Whatever happened, what is in flight is waited for: it moves the caller's data.
@@ -217,7 +217,7 @@ pub(super) fn wait<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> Re
     let (mut looks, mut fruitless) = (0u32, 0u32);
     loop {
         let looked = look(core, queue);
-        // Even the pass that found the queue broken may have brought this command before.
+        // Another thread's pass may have brought it before the queue broke.
         if let Some(status) = channel.take(claim) {
             return Ok(status);
         }
