@@ -10,8 +10,8 @@ use super::port::FaultyPort;
 use super::state::State;
 use crate::emu::{Deviation, Emu};
 use crate::{
-    Admin, Backend, Clock, Direction, Dma, Event, HalError, Instant, Layout, Mapping, PortSpec, Quarantine,
-    Source, Traits,
+    Admin, Backend, Clock, Direction, Dma, Event, HalError, Instant, Layout, Mapping, OpenError, PortSpec,
+    Quarantine, Source, Traits,
 };
 use nvme_proto::register::{Cc, Csts, GONE_32, Property, Width};
 use nvme_proto::{Cid, Qid};
@@ -222,9 +222,16 @@ impl<B: Backend> Backend for Faulty<B> {
         unsafe { self.backend.map(source, direction) }
     }
 
-    fn open_port(&self, spec: &PortSpec, admin: Option<&mut dyn Admin>) -> Result<Self::Port, HalError> {
-        let port = self.backend.open_port(spec, admin)?;
-        Ok(FaultyPort::new(port, self.clock().clone(), Arc::clone(&self.state), spec.qid))
+    fn open_port(
+        &self,
+        spec: &PortSpec,
+        admin: Option<&mut dyn Admin>,
+    ) -> Result<Self::Port, OpenError<Self::Port>> {
+        let wrap = |port| FaultyPort::new(port, self.clock().clone(), Arc::clone(&self.state), spec.qid);
+        match self.backend.open_port(spec, admin) {
+            Ok(port) => Ok(wrap(port)),
+            Err(OpenError { error, left }) => Err(OpenError { error, left: left.map(|held| held.map(wrap)) }),
+        }
     }
 
     fn close_port(
