@@ -2,7 +2,7 @@
 
 use crate::memory::{Direction, Dma, DomainId, Layout, Mapping};
 use crate::stop::Driven;
-use crate::{Claim, Clock, Enables, Era, HalError, Port, PortSpec, Quarantine, Stop, Stopped};
+use crate::{Claim, Clock, Enables, Era, HalError, OpenError, Port, PortSpec, Quarantine, Stop, Stopped};
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::ptr::NonNull;
@@ -153,8 +153,13 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`HalError::RingSize`], [`HalError::Memory`], or [`HalError::Admin`] with everything undone that was done.
-    fn open_port(&self, spec: &PortSpec, admin: Option<&mut dyn Admin>) -> Result<Self::Port, HalError>;
+    /// [`HalError::RingSize`], [`HalError::Memory`], or [`HalError::Admin`] with everything undone that was done. What
+    /// can't be undone without a stop is in the error.
+    fn open_port(
+        &self,
+        spec: &PortSpec,
+        admin: Option<&mut dyn Admin>,
+    ) -> Result<Self::Port, OpenError<Self::Port>>;
 
     /// Closes an I/O path. Its memory is freed once the device has let go of it.
     ///

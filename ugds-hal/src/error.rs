@@ -1,8 +1,24 @@
 //! What a backend can answer instead of what was asked.
 
+use crate::Quarantine;
 use crate::backend::AdminError;
 use crate::pcie::RingSizeError;
 use alloc::string::String;
+
+/// A port that could not be opened.
+#[derive(Debug)]
+pub struct OpenError<P> {
+    /// Why not.
+    pub error: HalError,
+    /// What the device may have been given all the same.
+    pub left: Option<Quarantine<P>>,
+}
+
+impl<P, E: Into<HalError>> From<E> for OpenError<P> {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), left: None }
+    }
+}
 
 /// An error of a backend.
 #[derive(Debug, thiserror::Error)]

@@ -28,7 +28,7 @@ pub mod vfio;
 pub use backend::{Admin, AdminError, Backend, Source, Traits};
 pub use clock::{Clock, Instant, poll};
 pub use command::Command;
-pub use error::HalError;
+pub use error::{HalError, OpenError};
 pub use memory::{Direction, Dma, DomainId, Extent, Layout, Mapping, OutOfRange, SharedMemory};
 pub use port::{Completion, Port, PortSpec, Violation};
 pub use stop::{Claim, Enables, Era, Quarantine, Stop, Stopped};

@@ -11,8 +11,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use ugds_hal::pcie::{Doorbell, PciePort};
 use ugds_hal::{
-    Admin, Backend, Direction, Dma, DomainId, Extent, HalError, Layout, Mapping, MonotonicClock, PortSpec,
-    Quarantine, Source, Traits,
+    Admin, Backend, Direction, Dma, DomainId, Extent, HalError, Layout, Mapping, MonotonicClock, OpenError,
+    PortSpec, Quarantine, Source, Traits,
 };
 use ugds_mem::{Domain, MAX_TRANSFER_BYTES, Mapped, MemError};
 
@@ -102,8 +102,12 @@ impl Backend for Paper {
         Err(HalError::Unsupported { what: "mapping", backend: "paper" })
     }
 
-    fn open_port(&self, _: &PortSpec, _: Option<&mut dyn Admin>) -> Result<Self::Port, HalError> {
-        Err(HalError::Unsupported { what: "a port", backend: "paper" })
+    fn open_port(
+        &self,
+        _: &PortSpec,
+        _: Option<&mut dyn Admin>,
+    ) -> Result<Self::Port, OpenError<Self::Port>> {
+        Err(HalError::Unsupported { what: "a port", backend: "paper" }.into())
     }
 
     fn close_port(&self, _: Self::Port, _: Option<&mut dyn Admin>) -> Result<(), Quarantine<Self::Port>> {

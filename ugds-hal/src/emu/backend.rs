@@ -11,7 +11,8 @@ use super::model::Core;
 use super::workers::Workers;
 use crate::pcie::{self, Doorbell, PciePort};
 use crate::{
-    Admin, Backend, Direction, Dma, Event, HalError, Layout, Mapping, PortSpec, Quarantine, Source, Traits,
+    Admin, Backend, Direction, Dma, Event, HalError, Layout, Mapping, OpenError, PortSpec, Quarantine,
+    Source, Traits,
 };
 use nvme_proto::Qid;
 use nvme_proto::register::{DoorbellKind, Property, Width};
@@ -118,7 +119,11 @@ impl Backend for Emu {
         }
     }
 
-    fn open_port(&self, spec: &PortSpec, admin: Option<&mut dyn Admin>) -> Result<Self::Port, HalError> {
+    fn open_port(
+        &self,
+        spec: &PortSpec,
+        admin: Option<&mut dyn Admin>,
+    ) -> Result<Self::Port, OpenError<Self::Port>> {
         let bells = [DoorbellKind::SubmissionTail, DoorbellKind::CompletionHead]
             .map(|kind| self.bell(spec.qid, kind));
         pcie::open_port(self, spec, admin, bells)

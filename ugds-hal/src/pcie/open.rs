@@ -7,7 +7,8 @@
 use super::ring::Rings;
 use super::{Doorbell, PciePort};
 use crate::{
-    Admin, AdminError, Backend, Command, Completion, Direction, Dma, HalError, Layout, PortSpec, Quarantine,
+    Admin, AdminError, Backend, Command, Completion, Direction, Dma, HalError, Layout, OpenError, PortSpec,
+    Quarantine,
 };
 use nvme_proto::admin::{CreateCq, CreateSq, DeleteCq, DeleteSq, Priority};
 use nvme_proto::register::{Aqa, Property};
@@ -30,15 +31,15 @@ pub struct RingSizeError {
 /// # Errors
 ///
 /// [`HalError::RingSize`], the backend's, or [`HalError::Admin`]. Whatever was done is undone; rings that the device
-/// does not let go of are leaked.
+/// may still use are in the error, in quarantine.
 pub fn open_port<B: Backend + ?Sized, D: Doorbell>(
     backend: &B,
     spec: &PortSpec,
     admin: Option<&mut dyn Admin>,
     bells: [D; 2],
-) -> Result<PciePort<D>, HalError> {
+) -> Result<PciePort<D>, OpenError<PciePort<D>>> {
     if spec.entries < 2 || !spec.entries.is_power_of_two() {
-        return Err(RingSizeError { entries: spec.entries }.into());
+        return Err(HalError::from(RingSizeError { entries: spec.entries }).into());
     }
     let rings = Rings {
         submission: ring(backend, spec, size_of::<Sqe>(), Direction::DeviceReads)?,
@@ -46,7 +47,7 @@ pub fn open_port<B: Backend + ?Sized, D: Doorbell>(
     };
     let addresses = [contiguous(&rings.submission)?, contiguous(&rings.completion)?];
     let port = PciePort::new(rings, spec.entries, spec.qid, bells, spec.shadow.clone())
-        .ok_or(RingSizeError { entries: spec.entries })?;
+        .ok_or(HalError::from(RingSizeError { entries: spec.entries }))?;
     let created = match admin {
         None => set_admin_queue(backend, spec.entries, addresses),
         Some(admin) => create(admin, spec, addresses),
@@ -55,10 +56,11 @@ pub fn open_port<B: Backend + ?Sized, D: Doorbell>(
         Ok(()) => Ok(port),
         Err(Failed { error, device_has_rings: false }) => {
             port.free();
-            Err(error)
+            Err(error.into())
         }
-        // The rings leak with the port.
-        Err(Failed { error, .. }) => Err(error),
+        Err(Failed { error, .. }) => {
+            Err(OpenError { error, left: Some(Quarantine::new(port, backend.traits().era())) })
+        }
     }
 }
 

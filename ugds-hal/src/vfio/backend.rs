@@ -15,7 +15,7 @@ use super::options::VfioOptions;
 use crate::pcie::{self, PciePort};
 use crate::{
     Admin, Backend, Direction, Dma, DomainId, Event, Extent, HalError, Layout, Mapping, MonotonicClock,
-    PortSpec, Quarantine, Source, Traits,
+    OpenError, PortSpec, Quarantine, Source, Traits,
 };
 use nvme_proto::BusAddr;
 use nvme_proto::register::{Cap, DoorbellKind, Property};
@@ -127,7 +127,11 @@ impl Backend for Vfio {
         Ok(Arc::new(mapping))
     }
 
-    fn open_port(&self, spec: &PortSpec, admin: Option<&mut dyn Admin>) -> Result<Self::Port, HalError> {
+    fn open_port(
+        &self,
+        spec: &PortSpec,
+        admin: Option<&mut dyn Admin>,
+    ) -> Result<Self::Port, OpenError<Self::Port>> {
         pcie::open_port(self, spec, admin, self.doorbells(spec)?)
     }
 

@@ -44,7 +44,8 @@ impl<B: Backend> AdminQueue<B> {
         let mapped = Mapped::of_page(&buffer)?;
         let spec =
             PortSpec { qid: Qid::ADMIN, entries: ENTRIES, page, completion: Completion::Poll, shadow: None };
-        let port = backend.open_port(&spec, None)?;
+        // A disabled controller does not look at its queues, so nothing is left of one that could not be opened.
+        let port = backend.open_port(&spec, None).map_err(|failed| failed.error)?;
         let pair = QueuePair::new(port, Qid::ADMIN, backend.traits().era().next(), generations);
         Ok(Self { backend: Arc::clone(backend), pair, buffer, mapped, timeout, events: Vec::new() })
     }

@@ -3,6 +3,7 @@
 use super::{AdminQueue, Controller, ControllerError, Facts, Options};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 use nvme_proto::admin::{AsyncEventConfig, Identify, NumberOfQueues, SetFeatures};
 use nvme_proto::register::{Cap, Cc, CommandSets, Crto, Csts, Property, Vs};
@@ -203,6 +204,7 @@ impl<B: Backend> Enabled<B> {
             options,
             facts,
             shadow: self.shadow,
+            stranded: Vec::new(),
             free_qids: (1..=facts.queues).rev().map(Qid).collect(),
         }
     }

@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use nvme_proto::register::{Cap, Vs};
 use nvme_proto::{PageSize, Qid, identify};
 use ugds_hal::pcie::ShadowPages;
-use ugds_hal::{Backend, Claim};
+use ugds_hal::{Backend, Claim, Quarantine};
 use ugds_mem::Domain;
 
 /// A controller that is enabled and whose admin queue is ours.
@@ -42,6 +42,8 @@ pub struct Controller<B: Backend> {
     options: Options,
     facts: Facts,
     shadow: Option<Arc<ShadowPages>>,
+    /// What is left of queues that could not be opened.
+    stranded: Vec<Quarantine<B::Port>>,
     /// Identifiers of I/O queues that are not open, the next one last.
     free_qids: Vec<Qid>,
 }

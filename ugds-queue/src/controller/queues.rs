@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 use nvme_proto::admin::Abort;
 use nvme_proto::{Cid, Qid};
-use ugds_hal::{Backend, Completion, PortSpec, Quarantine};
+use ugds_hal::{Backend, Completion, OpenError, PortSpec, Quarantine};
 use ugds_mem::Io;
 
 impl<B: Backend> Controller<B> {
@@ -36,7 +36,13 @@ impl<B: Backend> Controller<B> {
             completion,
             shadow: self.shadow.clone().filter(|_| self.facts.shadow_doorbells),
         };
-        let port = self.backend.open_port(&spec, Some(&mut self.admin))?;
+        let port = match self.backend.open_port(&spec, Some(&mut self.admin)) {
+            Ok(port) => port,
+            Err(OpenError { error, left }) => {
+                self.stranded.extend(left);
+                return Err(error.into());
+            }
+        };
         self.free_qids.pop();
         Ok(QueuePair::new(port, qid, self.backend.traits().era(), self.options.cid_generations))
     }

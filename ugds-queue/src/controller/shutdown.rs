@@ -36,7 +36,8 @@ impl<B: Backend> Controller<B> {
     }
 
     /// Disables the controller, and frees or leaks what it was given.
-    fn end(self, left: Vec<Left<B>>) -> Result<(), ControllerError> {
+    fn end(mut self, mut left: Vec<Left<B>>) -> Result<(), ControllerError> {
+        left.extend(self.stranded.drain(..).map(Left::Unconfirmed));
         let proof = match self.backend.stop(Stop::Disable(self.stop_timeout())) {
             Ok(proof) => proof,
             Err(error) => {
