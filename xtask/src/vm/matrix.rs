@@ -174,6 +174,19 @@ pub(crate) const CASES: &[Case] = &[
         ..Case::new("vfio, most", Driver::Vfio, ON_HUGE_PAGES)
     },
     Case {
+        append: "page_poison=1 slub_debug=FZPU hash_pointers=always",
+        ..Case::new(
+            "vfio, killed",
+            Driver::Vfio,
+            &[
+                Step::shell("killed in the middle of I/O", KILL_IN_THE_MIDDLE).within(60),
+                Step::program("the device comes back", UGDS, &["identify", DEVICE])
+                    .expect(Expect::Prints("UGDS-VM-1")),
+                Step::program("and works", ORACLE, &[DEVICE, "150", "3"]).within(120),
+            ],
+        )
+    },
+    Case {
         log: Log::DmaFault,
         ..Case::new(
             "astray",
@@ -221,6 +234,13 @@ const COPY_AND_COMPARE: &str = "set -e; head -c 3000001 /dev/urandom >/tmp/file
         ugds copy /tmp/file $device#65536 --verify --erase
         ugds copy $device#65536+3000001 /tmp/back
         cmp /tmp/file /tmp/back; rm /tmp/back
+    done";
+
+/// Five processes that end without a chance to clean up, while commands of theirs are outstanding.
+const KILL_IN_THE_MIDDLE: &str = "set -e; for round in 1 2 3 4 5; do
+        ugds bench vfio:$NVME_BDF --rw randrw --bs 64k --threads 2 --depth 2 --time 20 --erase >/dev/null 2>&1 & bench=$!
+        sleep 2; kill -9 $bench
+        if wait $bench; then echo 'it ended by itself' >&2; exit 1; fi
     done";
 
 /// The image is padded, so that the last block is compared too.
