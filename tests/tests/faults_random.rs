@@ -87,10 +87,7 @@ fn run(plan: &FaultPlan, seed: u64) -> Outcome {
         assert_eq!(emu.violations(), [], "{text}");
     }
     if stops {
-        let creates = |fault: &Fault| fault.when.qid.is_none_or(Qid::is_admin);
-        // The rings of a queue whose creation was not answered stay reserved, whatever is proved later.
-        let unanswered = if plan.faults.iter().any(creates) { 2 } else { 0 };
-        assert!(emu.live_mappings() <= unanswered, "{text}: {} mappings", emu.live_mappings());
+        assert_eq!(emu.live_mappings(), 0, "{text}");
         Device::with_emu(emu.clone(), options, None).unwrap().close().unwrap();
     }
     outcome.fired = faulty.fired();
