@@ -129,6 +129,7 @@ fn run(make: &Make, seed: u64, operations: u32) {
 #[test]
 fn random_operations_agree_with_byte_arrays() {
     let (cases, operations) = if cfg!(debug_assertions) { (12, 1_000) } else { (48, 10_000) };
+    let cases = cases * ugds_tests::times();
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&(make(), any::<u64>()), |(make, seed)| {

@@ -2,6 +2,7 @@
 
 mod layers;
 mod lint;
+mod nightly;
 mod nostd;
 mod steps;
 mod test;
@@ -53,6 +54,13 @@ const TASKS: &[Task] = &[
         purpose: "the lower floors build without the standard library",
         details: "Builds a `no_std` program with them; with their std features it must fail to build.\n",
         run: nostd::run,
+    },
+    Task {
+        name: "nightly",
+        arguments: "",
+        purpose: "the tests that take longer: large copies, eight times the random cases",
+        details: "About 12 minutes on 2 cores. UGDS_MATRIX_FILE names a file of one's own for the copies.\n",
+        run: nightly::run,
     },
     Task {
         name: "vm",
