@@ -6,11 +6,10 @@
 
 use super::container::Container;
 use super::error::VfioError;
-use super::ioctl;
+use super::{ioctl, sysfs};
 use std::fs::File;
 use std::mem::size_of;
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfio_bindings::bindings::vfio::{
     VFIO_DEVICE_FLAGS_RESET, VFIO_IRQ_INFO_EVENTFD, VFIO_PCI_MSIX_IRQ_INDEX, vfio_device_info, vfio_irq_info,
@@ -37,8 +36,8 @@ pub(super) struct Region {
 impl VfioDevice {
     /// Opens the device with this PCI address, which is bound to vfio-pci.
     pub(super) fn open(address: &str) -> Result<Self, VfioError> {
-        let group = group_of(address)?;
-        check_driver(address)?;
+        let group = sysfs::group_of(address)?;
+        sysfs::check_driver(address)?;
         let container = Arc::new(Container::open(address, group)?);
         let file = container.device(address)?;
         let mut info = vfio_device_info { argsz: size_of::<vfio_device_info>() as u32, ..Default::default() };
@@ -78,33 +77,4 @@ impl VfioDevice {
             .map_err(VfioError::call("VFIO_DEVICE_RESET"))?;
         Ok(())
     }
-}
-
-pub(super) fn sysfs(address: &str) -> PathBuf {
-    Path::new("/sys/bus/pci/devices").join(address)
-}
-
-fn group_of(address: &str) -> Result<u32, VfioError> {
-    let path = sysfs(address);
-    if !path.exists() {
-        return Err(VfioError::NoDevice { address: address.into(), path });
-    }
-    name_of_link(&path.join("iommu_group"))
-        .and_then(|group| group.parse().ok())
-        .ok_or_else(|| VfioError::NoGroup { address: address.into() })
-}
-
-fn check_driver(address: &str) -> Result<(), VfioError> {
-    match name_of_link(&sysfs(address).join("driver")) {
-        Some(driver) if driver == "vfio-pci" => Ok(()),
-        other => Err(VfioError::Driver {
-            address: address.into(),
-            driver: other.unwrap_or_else(|| "no driver".into()),
-        }),
-    }
-}
-
-fn name_of_link(path: &Path) -> Option<String> {
-    let target = std::fs::read_link(path).ok()?;
-    Some(target.file_name()?.to_str()?.to_owned())
 }

@@ -5,7 +5,7 @@
 
 #![allow(unsafe_code)]
 
-use super::iommufd::{IoasAlloc, IoasIovaRanges, IoasMap, IoasUnmap};
+use super::ioas::{IoasAlloc, IoasIovaRanges, IoasMap, IoasUnmap};
 use nix::{ioctl_none_bad, ioctl_readwrite_bad, ioctl_write_int_bad, ioctl_write_ptr_bad, request_code_none};
 use vfio_bindings::bindings::vfio::{
     vfio_device_attach_iommufd_pt, vfio_device_bind_iommufd, vfio_device_info, vfio_group_status,

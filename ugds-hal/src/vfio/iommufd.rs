@@ -4,12 +4,12 @@
 
 #![allow(unsafe_code)]
 
-use super::device::sysfs;
 use super::error::{self, VfioError};
+use super::ioas::{IoasAlloc, IoasIovaRanges, IoasMap, IoasUnmap, IovaRange};
 use super::ioctl;
+use super::sysfs;
 use crate::Direction;
 use nix::errno::Errno;
-use static_assertions::const_assert_eq;
 use std::fs::File;
 use std::mem::size_of;
 use std::os::fd::AsRawFd;
@@ -119,66 +119,9 @@ impl Iommufd {
 
 /// The device's own node, `/dev/vfio/devices/vfioN`, where the kernel has made one.
 fn node_of(address: &str) -> Option<PathBuf> {
-    let entry = std::fs::read_dir(sysfs(address).join("vfio-dev")).ok()?.next()?.ok()?;
+    let entry = std::fs::read_dir(sysfs::device(address).join("vfio-dev")).ok()?.next()?.ok()?;
     Some(Path::new("/dev/vfio/devices").join(entry.file_name()))
 }
-
-/// `struct iommu_ioas_alloc`.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(super) struct IoasAlloc {
-    size: u32,
-    flags: u32,
-    out_ioas_id: u32,
-}
-
-/// `struct iommu_iova_range`.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-struct IovaRange {
-    start: u64,
-    last: u64,
-}
-
-/// `struct iommu_ioas_iova_ranges`.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(super) struct IoasIovaRanges {
-    size: u32,
-    ioas_id: u32,
-    num_iovas: u32,
-    reserved: u32,
-    allowed_iovas: u64,
-    out_iova_alignment: u64,
-}
-
-/// `struct iommu_ioas_map`.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(super) struct IoasMap {
-    size: u32,
-    flags: u32,
-    ioas_id: u32,
-    reserved: u32,
-    user_va: u64,
-    length: u64,
-    iova: u64,
-}
-
-/// `struct iommu_ioas_unmap`.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-pub(super) struct IoasUnmap {
-    size: u32,
-    ioas_id: u32,
-    iova: u64,
-    length: u64,
-}
-
-const_assert_eq!(size_of::<IoasAlloc>(), 12);
-const_assert_eq!(size_of::<IoasIovaRanges>(), 32);
-const_assert_eq!(size_of::<IoasMap>(), 40);
-const_assert_eq!(size_of::<IoasUnmap>(), 24);
 
 const MAX_RANGES: usize = 32;
 const FIXED_IOVA: u32 = 1 << 0;

@@ -12,12 +12,14 @@ mod device;
 mod error;
 mod group;
 mod interrupts;
+mod ioas;
 mod ioctl;
 mod iommufd;
 mod iova;
 mod mmio;
 mod options;
 pub mod sigbus;
+mod sysfs;
 
 pub use backend::Vfio;
 pub use error::VfioError;
