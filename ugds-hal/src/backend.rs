@@ -180,18 +180,30 @@ pub trait Backend: Send + Sync + 'static {
     #[cfg(feature = "std")]
     fn event(&self, vector: u16) -> Result<crate::Event, HalError> {
         let _ = vector;
-        Err(HalError::Unsupported { what: "an interrupt", backend: self.traits().backend })
+        self.cannot("an interrupt")
     }
 
     /// Stops the device and proves it.
     ///
     /// # Errors
     ///
-    /// [`HalError::Gone`] when it does not answer, which proves nothing; [`HalError::NotStopped`].
+    /// [`HalError::Gone`] when it does not answer, which proves nothing; [`HalError::NotStopped`];
+    /// [`HalError::Unsupported`] for a way that the backend does not have.
     fn stop(&self, how: Stop) -> Result<Stopped, HalError> {
         match how {
             Stop::Disable(limit) => crate::pcie::disable(self, limit),
+            Stop::FunctionReset => self.cannot("a function-level reset"),
+            Stop::BusMasterOff(_) => self.cannot("switching bus mastering off"),
         }
+    }
+
+    /// The answer of a backend that can't do something.
+    ///
+    /// # Errors
+    ///
+    /// Always [`HalError::Unsupported`].
+    fn cannot<T>(&self, what: &'static str) -> Result<T, HalError> {
+        Err(HalError::Unsupported { what, backend: self.traits().backend })
     }
 }
 

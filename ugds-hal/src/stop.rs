@@ -14,6 +14,11 @@ use nvme_proto::register::{Cc, Property};
 pub enum Stop {
     /// `CC.EN = 0`, then `CSTS.RDY = 0` read as something other than all ones, within the given time.
     Disable(Duration),
+    /// A function-level reset, after which configuration space answers.
+    FunctionReset,
+    /// Bus mastering switched off and read back as off, with no transactions pending, within the given time. The
+    /// device keeps running, but reaches no memory.
+    BusMasterOff(Duration),
 }
 
 /// How often a device was enabled. Clones count together.

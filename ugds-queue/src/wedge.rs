@@ -36,6 +36,9 @@ pub enum Wedge {
     /// Its owner stopped the device without waiting for what was outstanding.
     #[error("the device was stopped by force")]
     Forced,
+    /// Somebody else reset the whole NVM subsystem (`CSTS.NSSRO`).
+    #[error("the NVM subsystem was reset (CSTS.NSSRO)")]
+    SubsystemReset,
     /// The controller does not answer any more.
     #[error("the controller is gone: its registers read as all ones")]
     Gone,
@@ -48,12 +51,13 @@ impl Wedge {
     ///
     /// # Errors
     ///
-    /// [`Wedge::Gone`] or [`Wedge::ControllerFatal`].
+    /// [`Wedge::Gone`], [`Wedge::ControllerFatal`] or [`Wedge::SubsystemReset`].
     pub fn check<B: Backend + ?Sized>(backend: &B) -> Result<(), Self> {
         let value = backend.property_read(Property::CSTS).map_err(|_| Self::Gone)?;
         match Csts::from_bits(value as u32) {
             csts if csts.is_gone() => Err(Self::Gone),
             csts if csts.cfs() => Err(Self::ControllerFatal),
+            csts if csts.nssro() => Err(Self::SubsystemReset),
             _ => Ok(()),
         }
     }

@@ -15,7 +15,7 @@ use super::options::VfioOptions;
 use crate::pcie::{self, PciePort};
 use crate::{
     Admin, Backend, Direction, Dma, DomainId, Event, Extent, HalError, Layout, Mapping, MonotonicClock,
-    OpenError, PortSpec, Quarantine, Source, Traits,
+    OpenError, PortSpec, Quarantine, Source, Stop, Stopped, Traits, poll,
 };
 use nvme_proto::BusAddr;
 use nvme_proto::register::{Cap, DoorbellKind, Property};
@@ -141,6 +141,32 @@ impl Backend for Vfio {
         admin: Option<&mut dyn Admin>,
     ) -> Result<(), Quarantine<Self::Port>> {
         pcie::close_port(self, port, admin)
+    }
+
+    fn stop(&self, how: Stop) -> Result<Stopped, HalError> {
+        match how {
+            Stop::Disable(limit) => return pcie::disable(self, limit),
+            Stop::FunctionReset if !self.device.can_reset => return self.cannot("a function-level reset"),
+            Stop::FunctionReset => {
+                self.device.reset()?;
+                // The reset has cleared it, and a device that is gone says all ones.
+                self.config.class(&self.device).map_err(HalError::from).and_then(|class| {
+                    if class == NVME_CLASS { Ok(()) } else { Err(HalError::Gone { offset: 0 }) }
+                })?;
+                self.config.set_bus_master(&self.device, BusMaster::On)?;
+            }
+            Stop::BusMasterOff(limit) => {
+                if self.config.set_bus_master(&self.device, BusMaster::Off)? {
+                    return Err(HalError::NotStopped { waited_ms: 0 });
+                }
+                let quiet = || Ok::<_, HalError>(self.config.is_quiet(&self.device)?.then_some(()));
+                let waited_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+                poll(&self.clock, limit, quiet)?.ok_or(HalError::NotStopped { waited_ms })?;
+            }
+        }
+        // SAFETY: the function was reset and configuration space answers with its class; or bus mastering reads back as
+        // off and no transaction is pending. Either way nothing that it was given is carried out any more.
+        Ok(unsafe { Stopped::claim(self.traits.era()) })
     }
 
     fn event(&self, vector: u16) -> Result<Event, HalError> {

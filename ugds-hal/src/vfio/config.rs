@@ -44,6 +44,30 @@ impl ConfigSpace {
         Ok(self.read_u16(device, COMMAND)? & BUS_MASTER != 0)
     }
 
+    /// Whether no transaction of the device is pending (PCI Express capability, Device Status). One without that
+    /// capability can't say, and counts as not quiet.
+    pub(super) fn is_quiet(&self, device: &VfioDevice) -> Result<bool, VfioError> {
+        let Some(capability) = self.capability(device, PCI_EXPRESS)? else { return Ok(false) };
+        let status = self.read_u16(device, capability + DEVICE_STATUS)?;
+        Ok(status != u16::MAX && status & TRANSACTIONS_PENDING == 0)
+    }
+
+    /// Where the capability with this identifier is. The chain ends after as many steps as fit, whatever it says.
+    fn capability(&self, device: &VfioDevice, id: u8) -> Result<Option<u64>, VfioError> {
+        let mut at = u64::from(self.read_u16(device, CAPABILITIES)? as u8 & !3);
+        for _ in 0..MAX_CAPABILITIES {
+            if at == 0 {
+                return Ok(None);
+            }
+            let [found, next] = self.read_u16(device, at)?.to_le_bytes();
+            if found == id {
+                return Ok(Some(at));
+            }
+            at = u64::from(next & !3);
+        }
+        Ok(None)
+    }
+
     fn read_u16(&self, device: &VfioDevice, at: u64) -> Result<u16, VfioError> {
         let mut bytes = [0; 2];
         self.read(device, at, &mut bytes)?;
@@ -72,3 +96,9 @@ const COMMAND: u64 = 0x04;
 const MEMORY: u16 = 1 << 1;
 const BUS_MASTER: u16 = 1 << 2;
 const REVISION_AND_CLASS: u64 = 0x08;
+const CAPABILITIES: u64 = 0x34;
+const PCI_EXPRESS: u8 = 0x10;
+const DEVICE_STATUS: u64 = 0x0a;
+const TRANSACTIONS_PENDING: u16 = 1 << 5;
+/// 256 bytes hold no more.
+const MAX_CAPABILITIES: usize = 48;

@@ -1,5 +1,6 @@
 //! Bringing a controller up. Each step consumes the one before; a step that fails leaves the controller stopped.
 
+use super::shutdown::prove_stop;
 use super::{AdminQueue, Controller, ControllerError, Facts, Options};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -9,7 +10,7 @@ use nvme_proto::admin::{AsyncEventConfig, Identify, NumberOfQueues, SetFeatures}
 use nvme_proto::register::{Cap, Cc, CommandSets, Crto, Csts, Property, Vs};
 use nvme_proto::{PageSize, Qid, identify};
 use ugds_hal::pcie::ShadowPages;
-use ugds_hal::{AdminError, Backend, Claim, Stop, Stopped, poll};
+use ugds_hal::{AdminError, Backend, Claim, Stopped, poll};
 use ugds_mem::{Domain, Io, MAX_TRANSFER_BYTES};
 
 impl<B: Backend> Controller<B> {
@@ -57,7 +58,7 @@ impl<B: Backend> Known<B> {
 
     /// Stops whatever the controller was doing for the last owner.
     fn disable(self) -> Result<Disabled<B>, ControllerError> {
-        let proof = self.backend.stop(Stop::Disable(self.ready_timeout))?;
+        let proof = prove_stop(&*self.backend, self.ready_timeout)?;
         Ok(Disabled { known: self, _proof: proof })
     }
 }
@@ -212,7 +213,7 @@ impl<B: Backend> Enabled<B> {
     /// Stops the controller and frees what it was given; without proof all of that is leaked.
     #[cold]
     fn roll_back(self, error: ControllerError) -> ControllerError {
-        match self.known.backend.stop(Stop::Disable(self.known.ready_timeout)) {
+        match prove_stop(&*self.known.backend, self.known.ready_timeout) {
             Ok(proof) => {
                 self.admin.close(&proof);
                 if let Some(shadow) = &self.shadow {

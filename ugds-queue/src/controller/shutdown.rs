@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 use nvme_proto::register::{Cc, Csts, Property, ShutdownNotification, ShutdownStatus};
-use ugds_hal::{Backend, Stop, Stopped, poll};
+use ugds_hal::{Backend, HalError, Stop, Stopped, poll};
 
 impl<B: Backend> Controller<B> {
     /// Closes the queues, lets the controller write back its cache (`CC.SHN`), disables it, and frees everything.
@@ -38,7 +38,7 @@ impl<B: Backend> Controller<B> {
     /// Disables the controller, and frees or leaks what it was given.
     fn end(mut self, mut left: Vec<Left<B>>) -> Result<(), ControllerError> {
         left.extend(self.stranded.drain(..).map(Left::Unconfirmed));
-        let proof = match self.backend.stop(Stop::Disable(self.stop_timeout())) {
+        let proof = match prove_stop(&*self.backend, self.stop_timeout()) {
             Ok(proof) => proof,
             Err(error) => {
                 self.leak(left);
@@ -108,6 +108,16 @@ impl<B: Backend> Controller<B> {
     fn stop_timeout(&self) -> Duration {
         Duration::from_millis(self.cap.ready_timeout_ms().into()).max(self.options.ready_floor)
     }
+}
+
+/// Stops the device by the mildest way that it obeys. The error is that of the mildest, since it says most.
+pub(super) fn prove_stop<B: Backend>(backend: &B, limit: Duration) -> Result<Stopped, HalError> {
+    let first = match backend.stop(Stop::Disable(limit)) {
+        Err(error) => error,
+        stopped => return stopped,
+    };
+    let harder = [Stop::FunctionReset, Stop::BusMasterOff(limit)];
+    harder.into_iter().find_map(|how| backend.stop(how).ok()).ok_or(first)
 }
 
 type Left<B> = super::queues::NotClosed<B>;

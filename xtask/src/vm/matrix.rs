@@ -113,6 +113,8 @@ const ORACLE: Program = Program { package: "ugds-tests", kind: "--bin", name: "d
 const GONE: Program = Program { package: "ugds-tests", kind: "--bin", name: "vfio-gone" };
 /// A device that interrupts.
 const INTERRUPT: Program = Program { package: "ugds-tests", kind: "--bin", name: "vfio-interrupt" };
+/// A device that is stopped at work.
+const STOP: Program = Program { package: "ugds-tests", kind: "--bin", name: "vfio-stop" };
 /// A device that is sent astray.
 const STRAY: Program = Program { package: "ugds-tests", kind: "--bin", name: "vfio-stray" };
 /// Where every guest has its device.
@@ -159,6 +161,8 @@ pub(crate) const CASES: &[Case] = &[
                 Step::program("interrupts", INTERRUPT, &[ADDRESS]).expect(Expect::Prints("interrupts: 8")),
                 Step::shell("what we wrote, the kernel reads", KERNEL_READS_OURS).within(60),
                 Step::shell("what the kernel wrote, we read", WE_READ_KERNELS).within(60),
+                Step::program("stopped in every way", STOP, &[ADDRESS])
+                    .expect(Expect::Prints("proof: BusMasterOff")),
                 Step::program("the device goes away", GONE, &[ADDRESS]).expect(Expect::Prints("gone")),
             ],
         )
