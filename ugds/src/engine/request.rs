@@ -197,12 +197,16 @@ impl<'c, B: Backend> Flight<'c, B> {
     }
 }
 
-/// Makes one pass over a queue. What ends a queue ends the device.
+/// Makes one pass over a queue. What ends a queue ends the device, which is stopped at once.
 pub(super) fn look<B: Backend>(core: &Core<B>, queue: usize) -> Result<Look, Error> {
     match core.channel(queue).look() {
         Ok(Look::Closed) => Err(core.closed()),
         Ok(look) => Ok(look),
-        Err(wedge) => Err(core.give_up(wedge).into()),
+        Err(wedge) => {
+            let wedge = core.give_up(wedge);
+            core.stop();
+            Err(wedge.into())
+        }
     }
 }
 
