@@ -207,6 +207,25 @@ fn a_command_that_is_late_is_aborted_and_the_device_lives_on() {
     assert_clean(&emu);
 }
 
+#[test]
+fn a_request_of_many_commands_that_are_all_late_ends_soon_after_the_first() {
+    let emu = emu(|config| {
+        config.mode = Mode::Stepped;
+        config.latency = Duration::from_secs(3600);
+    });
+    let device = open(&emu);
+    let region = device.alloc(4 << 20).unwrap();
+    let begin = emu.clock().now();
+    let error = device.namespace().unwrap().read(&region, 0..4 << 20, Lba(0)).unwrap_err();
+    assert!(matches!(error, Error::Io(_)), "{error}");
+    let waited = emu.clock().now().since(begin);
+    assert!(waited < Duration::from_secs(60), "32 commands took {waited:?}");
+    assert_eq!(device.stats().total(|queue| queue.outstanding.into()), 0);
+    region.release().unwrap();
+    device.close().unwrap();
+    assert_clean(&emu);
+}
+
 /// A device with one read under way for a long time, and the thread that waits for it.
 fn with_a_slow_read(latency: Duration) -> (Emu, Device, Region, thread::JoinHandle<Result<(), Error>>) {
     let emu = emu(|config| config.latency = latency);

@@ -14,7 +14,7 @@ pub(crate) fn flush<B: Backend>(core: &Core<B>, nsid: Nsid) -> Result<(), Error>
     core.begin()?;
     let queue = core.place();
     let claim = submit(core, queue, &Io::flush(nsid))?;
-    let status = wait(core, queue, claim)?;
+    let status = wait(core, queue, claim, &mut None)?;
     if status.is_success() {
         return Ok(());
     }

@@ -142,13 +142,15 @@ struct Flight<'c, B: Backend> {
     ring: [Option<Flying>; WINDOW],
     first: usize,
     count: usize,
+    /// Kept from a command that was late: those behind it are late, too.
+    watch: Option<Watch>,
     /// The failure that lies nearest to the start of the request.
     failure: Option<(Piece, Status)>,
 }
 
 impl<'c, B: Backend> Flight<'c, B> {
     fn new(core: &'c Core<B>) -> Self {
-        Self { core, ring: [None; WINDOW], first: 0, count: 0, failure: None }
+        Self { core, ring: [None; WINDOW], first: 0, count: 0, watch: None, failure: None }
     }
 
     fn room(&self) -> bool {
@@ -165,7 +167,7 @@ impl<'c, B: Backend> Flight<'c, B> {
         let Some(flying) = self.ring[self.first].take() else { return Ok(()) };
         self.first = (self.first + 1) % WINDOW;
         self.count -= 1;
-        let status = wait(self.core, flying.queue, flying.claim)?;
+        let status = wait(self.core, flying.queue, flying.claim, &mut self.watch)?;
         let earlier = |(piece, _): (Piece, Status)| piece.offset_bytes < flying.piece.offset_bytes;
         if !status.is_success() {
             self.core.note(Event::CommandFailed { qid: self.core.qid(flying.queue), status });
@@ -210,19 +212,25 @@ pub(super) fn look<B: Backend>(core: &Core<B>, queue: usize) -> Result<Look, Err
     }
 }
 
-/// Waits for one command on `queue`, reaping for everybody meanwhile.
-pub(super) fn wait<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> Result<Status, Error> {
+/// Waits for one command on `queue`, reaping for everybody meanwhile. `watch` is the watch of a command before that was
+/// late; it is left behind by one that is, and taken away by one that is not.
+pub(super) fn wait<B: Backend>(
+    core: &Core<B>,
+    queue: usize,
+    claim: Claim,
+    watch: &mut Option<Watch>,
+) -> Result<Status, Error> {
     let channel = core.channel(queue);
     if let Some(status) = channel.take(claim) {
         return Ok(status);
     }
     let clock = core.clock();
-    let mut watch = None;
     let (mut looks, mut fruitless) = (0u32, 0u32);
     loop {
         let looked = look(core, queue);
         // Another thread's pass may have brought it before the queue broke.
         if let Some(status) = channel.take(claim) {
+            *watch = None;
             return Ok(status);
         }
         // What ended was somebody else's; the next one may be ours.
@@ -239,7 +247,7 @@ pub(super) fn wait<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> Re
 }
 
 /// Keeps an eye on the time and on the controller while somebody waits.
-struct Watch {
+pub(super) struct Watch {
     deadline: Instant,
     next_check: Instant,
 }
