@@ -23,7 +23,8 @@ const HOUSE: &[Floor] = &[
     Floor { name: "ugds-sched", may_use: &["nvme-proto"] },
     Floor { name: "ugds",       may_use: &["nvme-proto", "ugds-hal", "ugds-mem", "ugds-queue", "ugds-sched"] },
     Floor { name: "ugds-cli",   may_use: &["ugds"] },
-    Floor { name: "ugds-tests", may_use: &["nvme-proto", "ugds-hal", "ugds-mem", "ugds-queue", "ugds-sched", "ugds", "ugds-cli"] },
+    Floor { name: "ugds-null", may_use: &["nvme-proto", "ugds-hal"] },
+    Floor { name: "ugds-tests", may_use: &["nvme-proto", "ugds-hal", "ugds-mem", "ugds-queue", "ugds-sched", "ugds", "ugds-cli", "ugds-null"] },
     Floor { name: "xtask",      may_use: &[] },
 ];
 

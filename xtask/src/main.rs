@@ -1,5 +1,6 @@
 //! The developer tasks of the workspace: `cargo xtask TASK`. This file is their table; each task has a file.
 
+mod bench;
 mod layers;
 mod lint;
 mod nightly;
@@ -54,6 +55,13 @@ const TASKS: &[Task] = &[
         purpose: "the lower floors build without the standard library",
         details: "Builds a `no_std` program with them; with their std features it must fail to build.\n",
         run: nostd::run,
+    },
+    Task {
+        name: "bench",
+        arguments: "instr [--json FILE]",
+        purpose: "instructions per operation, against goals and gates",
+        details: "Needs valgrind. Counts in the default release profile, so the first build takes a while.\n",
+        run: bench::run,
     },
     Task {
         name: "nightly",
