@@ -21,8 +21,6 @@ pub struct Traits {
     pub path: String,
     /// The largest bus address the device can put out, as a mask.
     pub address_mask: u64,
-    /// Whether `SQHD` tells which submission entries are free. Fabrics may switch it off.
-    pub submission_flow_control: bool,
     /// Interrupt vectors that can be had. 0 means polling only.
     pub vectors: u16,
     /// How often the device was enabled. The backend notes it in [`Backend::property_write`].
@@ -31,7 +29,7 @@ pub struct Traits {
 }
 
 impl Traits {
-    /// Facts of a device on a local bus: flow control by `SQHD`, 64-bit addresses, no interrupts.
+    /// Facts of a device on a local bus: 64-bit addresses, no interrupts.
     #[must_use]
     pub fn local(domain: DomainId, backend: &'static str, path: String) -> Self {
         Self {
@@ -39,7 +37,6 @@ impl Traits {
             backend,
             path,
             address_mask: u64::MAX,
-            submission_flow_control: true,
             vectors: 0,
             enables: Enables::default(),
             driven: Driven::default(),

@@ -18,7 +18,6 @@ pub mod host;
 pub use domain::Domain;
 pub use error::MemError;
 pub use io::{Format, FormatError, Io};
-pub use lists::{ENTRIES_PER_RUN, Lists};
 pub use mapped::Mapped;
 pub use region::{Memory, Region, Token};
 pub use registry::Registry;

@@ -8,7 +8,7 @@ use nvme_proto::{BusAddr, PageSize, prp};
 use ugds_hal::{Backend, Direction, Dma, Layout};
 
 /// The longest run of list entries that lies within one list page wherever it starts.
-pub const ENTRIES_PER_RUN: usize = 256;
+pub(crate) const ENTRIES_PER_RUN: usize = 256;
 
 /// All PRP entries of one mapping, laid out so that no transfer ever needs a chain.
 ///
@@ -16,7 +16,7 @@ pub const ENTRIES_PER_RUN: usize = 256;
 /// to [`ENTRIES_PER_RUN`] entries lies within the page that its first entry selects by a shift, and its last entry
 /// is never mistaken for a chain pointer. The device may only read the lists.
 #[derive(Debug)]
-pub struct Lists {
+pub(crate) struct Lists {
     /// The bus address of each list page.
     pages: Box<[BusAddr]>,
     /// Empty where no transfer needs a list.

@@ -3,7 +3,7 @@
 use super::channel::{Claim, Closing};
 use super::core::Core;
 use super::record::Event;
-use super::request::look;
+use super::wait::look;
 use crate::Error;
 use nvme_proto::Status;
 use std::time::Duration;

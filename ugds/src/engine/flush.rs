@@ -2,7 +2,7 @@
 
 use super::channel::{Claim, Refused};
 use super::core::Core;
-use super::request::{look, wait};
+use super::wait::{look, wait};
 use crate::Error;
 use crate::error::{IoFailure, Operation};
 use nvme_proto::{Lba, Nsid};

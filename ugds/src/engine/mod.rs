@@ -9,6 +9,7 @@ mod flush;
 mod record;
 mod report;
 mod request;
+mod wait;
 
 pub(crate) use self::core::{Core, Found};
 pub(crate) use flush::flush;
