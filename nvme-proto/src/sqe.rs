@@ -80,7 +80,7 @@ impl Sqe {
     #[inline]
     #[must_use]
     pub fn with_data_pointer(mut self, pointer: DataPointer) -> Self {
-        self.flags = (self.flags & !PSDT_MASK) | ((pointer.kind as u8) << PSDT_SHIFT);
+        self.flags = self.flags & !PSDT_MASK | pointer.flags;
         self.dptr = [U64::new(pointer.words[0]), U64::new(pointer.words[1])];
         self
     }
@@ -206,18 +206,19 @@ pub enum Psdt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataPointer {
     words: [u64; 2],
-    kind: Psdt,
+    /// PSDT where it stands in the command's second byte.
+    flags: u8,
 }
 
 impl DataPointer {
     /// No data: both words zero.
-    pub const NONE: Self = Self { words: [0, 0], kind: Psdt::Prp };
+    pub const NONE: Self = Self::raw([0, 0], Psdt::Prp);
 
     /// PRP1 and PRP2. Which values are right is told by [`prp`](crate::prp).
     #[inline]
     #[must_use]
     pub const fn prp(prp1: BusAddr, prp2: BusAddr) -> Self {
-        Self { words: [prp1.0, prp2.0], kind: Psdt::Prp }
+        Self::raw([prp1.0, prp2.0], Psdt::Prp)
     }
 
     /// One SGL data block descriptor in place: `len_bytes` at `addr`, contiguous on the bus.
@@ -225,11 +226,12 @@ impl DataPointer {
     #[must_use]
     pub const fn sgl_data_block(addr: BusAddr, len_bytes: u32) -> Self {
         // Type 0h and sub type 0h (address) make the identifier byte in the top of the second word zero.
-        Self { words: [addr.0, len_bytes as u64], kind: Psdt::SglBufferMetadata }
+        Self::raw([addr.0, len_bytes as u64], Psdt::SglBufferMetadata)
     }
 
+    #[inline]
     pub(crate) const fn raw(words: [u64; 2], kind: Psdt) -> Self {
-        Self { words, kind }
+        Self { words, flags: (kind as u8) << PSDT_SHIFT }
     }
 
     /// The two words of DPTR as they stand in the command.
@@ -243,7 +245,11 @@ impl DataPointer {
     #[inline]
     #[must_use]
     pub const fn psdt(&self) -> Psdt {
-        self.kind
+        match self.flags >> PSDT_SHIFT {
+            0 => Psdt::Prp,
+            1 => Psdt::SglBufferMetadata,
+            _ => Psdt::SglSegmentMetadata,
+        }
     }
 }
 

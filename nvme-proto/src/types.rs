@@ -56,33 +56,40 @@ number! {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Count16 {
-    z: u16,
+    // At most 16 bits of it are used. As wide as the words that it goes into, so that it is not extended each time.
+    z: u32,
 }
 
 impl Count16 {
     /// 1, the smallest.
     pub const ONE: Self = Self { z: 0 };
     /// 65 536, the largest.
-    pub const MAX: Self = Self { z: u16::MAX };
+    pub const MAX: Self = Self { z: u16::MAX as u32 };
 
     /// The count `count`. `None` for 0 and above 65 536.
     #[inline]
     #[must_use]
     pub const fn new(count: u32) -> Option<Self> {
-        if count == 0 || count > 0x1_0000 { None } else { Some(Self { z: (count - 1) as u16 }) }
+        if count == 0 || count > 0x1_0000 { None } else { Some(Self { z: count - 1 }) }
     }
 
     /// The count that a 0's-based field says.
     #[inline]
     #[must_use]
     pub const fn from_z(z: u16) -> Self {
-        Self { z }
+        Self { z: z as u32 }
     }
 
     /// The 0's-based value of the field.
     #[inline]
     #[must_use]
     pub const fn z(self) -> u16 {
+        self.z as u16
+    }
+
+    /// The same as part of a wider word.
+    #[inline]
+    pub(crate) const fn z_in_word(self) -> u32 {
         self.z
     }
 
@@ -90,7 +97,7 @@ impl Count16 {
     #[inline]
     #[must_use]
     pub const fn get(self) -> u32 {
-        self.z as u32 + 1
+        self.z + 1
     }
 }
 
@@ -162,47 +169,50 @@ impl Nsid {
 /// It has nothing to do with the page size of the host's processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageSize {
-    exponent: u8,
+    // The mask, not the exponent: every transfer asks for it.
+    mask: u64,
 }
 
 impl PageSize {
     /// 4 KiB, the smallest page there is.
-    pub const MIN: Self = Self { exponent: 0 };
+    pub const MIN: Self = Self { mask: MIN_PAGE_BYTES - 1 };
 
     /// The page of `2^(12 + exponent)` bytes. `None` above 15, which the four-bit fields cannot say.
     #[must_use]
     pub const fn from_exponent(exponent: u8) -> Option<Self> {
-        if exponent > 15 { None } else { Some(Self { exponent }) }
+        if exponent > 15 { None } else { Some(Self { mask: (MIN_PAGE_BYTES << exponent) - 1 }) }
     }
 
     /// The value of the `MPS` fields: 0 for 4 KiB.
     #[inline]
     #[must_use]
     pub const fn exponent(self) -> u8 {
-        self.exponent
+        (self.shift() - MIN_PAGE_BYTES.trailing_zeros()) as u8
     }
 
     /// The binary logarithm of the size in bytes: 12 for 4 KiB.
     #[inline]
     #[must_use]
     pub const fn shift(self) -> u32 {
-        12 + self.exponent as u32
+        self.mask.trailing_ones()
     }
 
     /// The size in bytes.
     #[inline]
     #[must_use]
     pub const fn bytes(self) -> u64 {
-        1 << self.shift()
+        self.mask() + 1
     }
 
     /// The bits of an address that lie within a page.
     #[inline]
     #[must_use]
     pub const fn mask(self) -> u64 {
-        self.bytes() - 1
+        self.mask
     }
 }
+
+const MIN_PAGE_BYTES: u64 = 4096;
 
 impl fmt::Display for PageSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -219,6 +229,11 @@ mod tests {
         assert_eq!(PageSize::MIN.bytes(), 4096);
         assert_eq!(PageSize::from_exponent(15).unwrap().bytes(), 128 << 20);
         assert_eq!(PageSize::from_exponent(16), None);
+        for exponent in 0..=15 {
+            let page = PageSize::from_exponent(exponent).unwrap();
+            assert_eq!((page.exponent(), page.shift()), (exponent, 12 + u32::from(exponent)));
+            assert_eq!((page.bytes(), page.mask()), (1 << page.shift(), (1 << page.shift()) - 1));
+        }
         assert_eq!(BusAddr(0x1_2345).offset_in(PageSize::MIN), 0x345);
     }
 

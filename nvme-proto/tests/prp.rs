@@ -88,7 +88,7 @@ fn check(transfer: &Transfer, lists: &mut Lists) {
     lists.slots.clear();
     lists.written = 0;
     let prp1 = BusAddr(transfer.data_page(0).0 + offset);
-    let shape = prp::shape(page, prp1.0, len);
+    let shape = prp::shape(page, prp1.0, len.try_into().unwrap());
     let prp2 = match shape {
         prp::Shape::One => BusAddr(0xbad),
         prp::Shape::Two => transfer.data_page(1),

@@ -95,7 +95,8 @@ fn a_device_is_driven_once_at_a_time() {
 fn an_old_proof_opens_nothing_new() {
     let emu = emu(|config| config.mode = Mode::Stepped);
     let old = emu.stop(Stop::Disable(Duration::from_secs(1))).unwrap();
-    let mut controller = Controller::bring_up(Arc::new(emu.clone()), Options::default()).unwrap();
+    let mut controller =
+        Controller::bring_up(Arc::new(emu.clone()), ugds_queue::controller::Options::default()).unwrap();
     let queue = controller.open_queue().unwrap();
     let Err(queue) = queue.abandon(&old) else { panic!("a proof from before the queue freed it") };
     controller.shut_down(vec![*queue]).unwrap();

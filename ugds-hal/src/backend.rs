@@ -206,12 +206,12 @@ pub trait Backend: Send + Sync + 'static {
 
 /// Whoever can execute an admin command and wait for it.
 pub trait Admin {
-    /// Executes a command that carries no data pointer but that of a queue, and returns its 32-bit result.
+    /// Executes the creation or deletion of a queue, and returns its 32-bit result.
     ///
     /// # Errors
     ///
     /// [`AdminError`].
-    fn execute(&mut self, command: &crate::Command<'static>) -> Result<u32, AdminError>;
+    fn execute(&mut self, command: &crate::QueueCommand) -> Result<u32, AdminError>;
 }
 
 /// Why an admin command did not succeed.

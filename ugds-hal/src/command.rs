@@ -19,6 +19,31 @@ pub struct Command<'memory> {
     memory: PhantomData<&'memory ()>,
 }
 
+/// The creation or deletion of a queue, over rings that whoever made it keeps: the only command without memory of its
+/// caller's that a device may be given on the word of another crate.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueCommand(Command<'static>);
+
+impl QueueCommand {
+    pub(crate) const fn new(command: Command<'static>) -> Self {
+        Self(command)
+    }
+
+    /// The command, for as long as this value is at hand.
+    #[inline]
+    #[must_use]
+    pub const fn command(&self) -> &Command<'_> {
+        &self.0
+    }
+
+    /// The entry.
+    #[inline]
+    #[must_use]
+    pub const fn sqe(&self) -> &Sqe {
+        self.0.sqe()
+    }
+}
+
 impl Command<'_> {
     /// Vouches for `sqe`.
     ///

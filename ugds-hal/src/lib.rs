@@ -11,6 +11,7 @@ mod memory;
 mod order;
 mod port;
 mod stop;
+mod table;
 
 pub mod pcie;
 
@@ -27,11 +28,12 @@ pub mod vfio;
 
 pub use backend::{Admin, AdminError, Backend, Source, Traits};
 pub use clock::{Clock, Instant, poll};
-pub use command::Command;
+pub use command::{Command, QueueCommand};
 pub use error::{HalError, OpenError};
 pub use memory::{Direction, Dma, DomainId, Extent, Layout, Mapping, OutOfRange, SharedMemory};
-pub use port::{Completion, Port, PortSpec, Violation};
+pub use port::{Completion, Port, PortSpec, Reaped, Violation};
 pub use stop::{Claim, Enables, Era, Quarantine, Stop, Stopped};
+pub use table::{Held, Table};
 
 #[cfg(feature = "std")]
 pub use clock::MonotonicClock;

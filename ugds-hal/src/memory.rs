@@ -262,6 +262,33 @@ impl SharedMemory {
         Ok(())
     }
 
+    /// Copies words to `offset`, a multiple of eight, one after the other in the host's byte order.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfRange`], and nothing is copied.
+    #[inline]
+    pub fn copy_in_words(
+        &self,
+        offset: usize,
+        words: impl ExactSizeIterator<Item = u64>,
+    ) -> Result<(), OutOfRange> {
+        let len_bytes = words.len().saturating_mul(WORD);
+        let at = self.check(offset, len_bytes)?;
+        if !at.addr().is_multiple_of(WORD) {
+            return Err(OutOfRange { offset, len_bytes, size_bytes: self.len_bytes });
+        }
+        // SAFETY: `check` put the whole run inside the memory, which is valid by the type invariant, and it begins at
+        // a multiple of 8.
+        let run = unsafe { core::slice::from_raw_parts(at.cast::<AtomicU64>(), len_bytes / WORD) };
+        // No more than was checked, even if an iterator is longer than it said.
+        for (word, value) in run.iter().zip(words) {
+            // Relaxed: order comes from the doorbell.
+            word.store(value, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Sets `len_bytes` from `offset` on to `byte`.
     ///
     /// # Errors

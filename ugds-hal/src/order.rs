@@ -1,4 +1,4 @@
-//! The two points where the order of memory accesses matters between this process and a device.
+//! The three points where the order of memory accesses matters between this process and a device.
 
 use core::sync::atomic::{Ordering, fence};
 

@@ -5,7 +5,8 @@
 #![allow(unsafe_code)]
 
 use crate::lists::Lists;
-use crate::mapped::Pages;
+use crate::mapped::Described;
+use crate::pages::Pages;
 use crate::region::Memory;
 use crate::{Mapped, MemError};
 use alloc::sync::Arc;
@@ -55,14 +56,18 @@ impl<B: Backend> Domain<B> {
         self.page
     }
 
+    pub(crate) fn backend(&self) -> &B {
+        &self.backend
+    }
+
     /// Maps memory of a region for reading and writing.
-    pub(crate) fn map(&self, memory: &Arc<Memory>) -> Result<Arc<Mapped>, MemError> {
+    pub(crate) fn map(&self, memory: &Arc<Memory>, listing: Listing) -> Result<Arc<Mapped>, MemError> {
         let shared = memory.shared();
         let source = Source::Host { ptr: shared.as_ptr(), len_bytes: shared.len_bytes() };
         // SAFETY: `memory` goes into the same `Mapped` as the mapping, behind it in drop order, and the mapping's
         // `Arc` never leaves that value.
         let mapping = unsafe { self.backend.map(source, Direction::Both) }?;
-        self.describe(mapping, Some(Arc::clone(memory)))
+        self.describe(mapping, Some(Arc::clone(memory)), listing)
     }
 
     /// Describes memory that the backend allocated.
@@ -71,28 +76,46 @@ impl<B: Backend> Domain<B> {
     ///
     /// [`MemError::Pages`] and [`MemError::AddressMask`]; the backend's, for the list pages.
     pub fn adopt(&self, memory: &Dma) -> Result<Arc<Mapped>, MemError> {
-        self.describe(Arc::clone(memory.mapping()), None)
+        self.describe(Arc::clone(memory.mapping()), None, Listing::Beforehand)
     }
 
-    fn describe(&self, mapping: Arc<Mapping>, memory: Option<Arc<Memory>>) -> Result<Arc<Mapped>, MemError> {
+    fn describe(
+        &self,
+        mapping: Arc<Mapping>,
+        memory: Option<Arc<Memory>>,
+        listing: Listing,
+    ) -> Result<Arc<Mapped>, MemError> {
         let traits = self.backend.traits();
+        if mapping.domain() != traits.domain {
+            return Err(MemError::ForeignMapping { mapping: mapping.domain(), domain: traits.domain });
+        }
         for extent in mapping.extents() {
             if extent.addr.0.saturating_add(extent.len_bytes - 1) & !traits.address_mask != 0 {
                 return Err(MemError::AddressMask { addr: extent.addr, mask: traits.address_mask });
             }
         }
         // One descriptor tells a contiguous run whatever its alignment, so no pages are needed then.
-        let descriptor = self.sgl.then(|| mapping.contiguous()).flatten();
-        let pages = match descriptor {
-            Some(_) => None,
-            None => {
-                let pages = Pages::new(&mapping, self.page)?;
-                let lists = Lists::build(&*self.backend, &pages)?;
-                Some((pages, lists))
-            }
+        let described = if self.sgl && mapping.contiguous().is_some() {
+            Described::Descriptor
+        } else {
+            let pages = Pages::new(&mapping, self.page)?;
+            let lists = match listing {
+                Listing::Beforehand => Lists::build(&*self.backend, &pages)?,
+                Listing::OnDemand => Lists::none(),
+            };
+            Described::Prp(pages, lists)
         };
-        Ok(Arc::new(Mapped::new(mapping, memory, pages, descriptor, Index::take())))
+        Ok(Arc::new(Mapped::new(mapping, memory, described, Index::take())))
     }
+}
+
+/// When the PRP lists of a mapping are built.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Listing {
+    /// All of them, with the mapping.
+    Beforehand,
+    /// Each with its command.
+    OnDemand,
 }
 
 impl Mapped {
@@ -109,8 +132,7 @@ impl Mapped {
             let addr = mapping.extents().first().map(|extent| extent.addr).unwrap_or_default();
             return Err(MemError::Pages { offset: 0, addr, page: PageSize::MIN });
         }
-        let prp = Some((pages, Lists::none()));
-        Ok(Arc::new(Self::new(mapping, None, prp, None, Index::take())))
+        Ok(Arc::new(Self::new(mapping, None, Described::Prp(pages, Lists::none()), Index::take())))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What can be wrong with memory.
 
 use nvme_proto::{BusAddr, PageSize};
-use ugds_hal::{Direction, HalError, OutOfRange};
+use ugds_hal::{Direction, DomainId, HalError, OutOfRange};
 
 /// An error about memory or its use in a transfer.
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +100,39 @@ pub enum MemError {
         len_bytes: usize,
         /// The operating system's reason.
         reason: &'static str,
+    },
+    /// A transfer needs a list, and its memory was mapped without.
+    #[error(
+        "a transfer of {len_bytes} bytes touches {pages} pages and needs a list, but the memory was mapped without; at \
+         most two pages do without, or a page of a list pool"
+    )]
+    NoList {
+        /// The transfer's length.
+        len_bytes: u32,
+        /// The controller's pages that it touches.
+        pages: u32,
+    },
+    /// Memory was mapped for another device.
+    #[error("the memory is mapped for another device ({mapping:?}, this one is {domain:?})")]
+    ForeignMapping {
+        /// The mapping's domain.
+        mapping: DomainId,
+        /// The domain that was to describe it.
+        domain: DomainId,
+    },
+    /// A list page is another device's.
+    #[error("the list page is mapped for another device ({list:?}, the memory for {memory:?})")]
+    ForeignList {
+        /// The list's domain.
+        list: DomainId,
+        /// The memory's domain.
+        memory: DomainId,
+    },
+    /// A pool can't have that many pages.
+    #[error("a pool of {pages} list pages is not possible; 1 to 65535 are")]
+    PoolSize {
+        /// What was asked for.
+        pages: usize,
     },
     /// The controller is not enabled, so it has no page yet.
     #[error("the controller is not enabled, and its page is not settled before")]

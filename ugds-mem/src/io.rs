@@ -4,7 +4,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::{Mapped, MemError, Transfer};
+use crate::{MAX_TRANSFER_BYTES, Mapped, MemError, Transfer};
 use alloc::sync::Arc;
 use nvme_proto::admin::{
     Abort, AsyncEventRequest, FeatureId, GetLogPage, Identify, LogId, NumberOfQueues, SetFeatures,
@@ -12,11 +12,11 @@ use nvme_proto::admin::{
 use nvme_proto::nvm::{Flush, ReadWrite};
 use nvme_proto::{Count16, Lba, Nsid, Sqe, identify};
 use ugds_hal::pcie::ShadowPages;
-use ugds_hal::{Command, Direction};
+use ugds_hal::{Command, Direction, QueueCommand};
 
 /// A command and the memory it moves.
 ///
-/// The constructors are the only safe way to a [`Command`]: each takes as much memory as the command moves, mapped
+/// The constructors, and those of [`ListedIo`](crate::ListedIo), are the only safe way to a [`Command`]: each takes as much memory as the command moves, mapped
 /// for the direction in which it moves it.
 #[derive(Clone, Copy, Debug)]
 pub struct Io<'a> {
@@ -114,10 +114,10 @@ impl<'a> Io<'a> {
         Some(Self::without_data(nvme_proto::admin::DoorbellBufferConfig { shadow, event_idx }.to_sqe()))
     }
 
-    /// A command that somebody else vouched for, for ever: its memory is theirs to keep.
+    /// The creation or deletion of a queue, whose rings are its maker's to keep.
     #[must_use]
-    pub fn from_command(command: Command<'static>) -> Io<'static> {
-        Io { command, mapped: None, len_bytes: 0 }
+    pub fn of_queue(command: &'a QueueCommand) -> Self {
+        Self { command: *command.command(), mapped: None, len_bytes: 0 }
     }
 
     /// A command of the caller's own making, with the transfer's data pointer if there is one: vendor commands, and
@@ -182,9 +182,16 @@ impl<'a> Io<'a> {
 /// The device moves as many bytes as its format says, not as many as we believe. So a format is made from the
 /// device's own Identify data. It is the one thing here that is taken on trust: a format made from data that the
 /// namespace did not answer with lets the device move other lengths than were checked.
+///
+/// # Invariants
+///
+/// A block has at least 512 bytes, so no transfer has more blocks than a command can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
-    block_shift: u32,
+    /// The binary logarithm of a block's size in units of 512 bytes.
+    shift_of_512: u32,
+    /// The bits of a length that lie within a block.
+    mask: u32,
 }
 
 /// A format that can't be used.
@@ -231,7 +238,10 @@ impl Format {
             return Err(FormatError::Unknown { index, count: identify.lba_formats().len() as u8 });
         };
         match (format.ms.get(), format.lbads) {
-            (0, 9..=31) => Ok(Self { block_shift: format.lbads.into() }),
+            // INVARIANT: 2^9 bytes or more.
+            (0, lbads @ 9..=31) => {
+                Ok(Self { shift_of_512: u32::from(lbads) - SHIFT_512, mask: (1 << lbads) - 1 })
+            }
             (0, lbads) => Err(FormatError::BlockSize { index, lbads }),
             (metadata_bytes, _) => Err(FormatError::Metadata { index, metadata_bytes }),
         }
@@ -241,20 +251,30 @@ impl Format {
     #[inline]
     #[must_use]
     pub fn block_shift(self) -> u32 {
-        self.block_shift
+        SHIFT_512 + self.shift_of_512
     }
 
     #[inline]
     fn blocks_of(self, transfer: &Transfer<'_>, used: Direction) -> Result<Count16, MemError> {
         check_direction(transfer, used)?;
         let len = transfer.len_bytes();
-        let rest = len & ((1 << self.block_shift) - 1);
-        match Count16::new(len >> self.block_shift) {
-            Some(blocks) if rest == 0 => Ok(blocks),
-            _ => Err(MemError::Blocks { len_bytes: len, block_bytes: 1 << self.block_shift }),
+        if len & self.mask != 0 {
+            return Err(no_blocks(len, self.block_shift()));
         }
+        // A transfer has at least one byte and at most 1 MiB: 2048 blocks (invariant), which 16 bits hold.
+        // Shifted by the known part first, so that the compiler sees it, too.
+        Ok(Count16::from_z(((len - 1) >> SHIFT_512 >> self.shift_of_512) as u16))
     }
 }
+
+#[cold]
+#[inline(never)]
+fn no_blocks(len_bytes: u32, block_shift: u32) -> MemError {
+    MemError::Blocks { len_bytes, block_bytes: 1 << block_shift }
+}
+
+const SHIFT_512: u32 = 9;
+const _: () = assert!((MAX_TRANSFER_BYTES - 1) >> SHIFT_512 <= u16::MAX as u32);
 
 #[inline]
 fn check_direction(transfer: &Transfer<'_>, used: Direction) -> Result<(), MemError> {

@@ -3,11 +3,15 @@
 
 extern crate alloc;
 
+mod bits;
 mod domain;
 mod error;
 mod io;
+mod listed;
 mod lists;
 mod mapped;
+mod pages;
+mod pool;
 mod region;
 mod registry;
 mod transfer;
@@ -18,7 +22,9 @@ pub mod host;
 pub use domain::Domain;
 pub use error::MemError;
 pub use io::{Format, FormatError, Io};
+pub use listed::{ListedIo, Piece};
 pub use mapped::Mapped;
+pub use pool::{ListPage, ListPool};
 pub use region::{Memory, Region, Token};
 pub use registry::Registry;
 pub use transfer::{MAX_TRANSFER_BYTES, Transfer};

@@ -1,7 +1,7 @@
 //! PRP lists that are built once, when memory is mapped, and serve every transfer in it.
 
 use crate::MemError;
-use crate::mapped::Pages;
+use crate::pages::Pages;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use nvme_proto::{BusAddr, PageSize, prp};
@@ -19,6 +19,8 @@ pub(crate) const ENTRIES_PER_RUN: usize = 256;
 pub(crate) struct Lists {
     /// The bus address of each list page.
     pages: Box<[BusAddr]>,
+    /// That of the first, where they are all in a row.
+    first: Option<BusAddr>,
     /// Empty where no transfer needs a list.
     _memory: Option<Dma>,
 }
@@ -48,21 +50,33 @@ impl Lists {
                 page: PageSize::MIN,
             });
         }
-        Ok(Self { pages, _memory: Some(memory) })
+        Ok(Self { pages, first: memory.mapping().contiguous(), _memory: Some(memory) })
     }
 
     /// No lists, for memory within one or two pages.
     pub(crate) fn none() -> Self {
-        Self { pages: Box::default(), _memory: None }
+        Self { pages: Box::default(), first: None, _memory: None }
     }
 
-    /// The bus address of the list entry that holds page `index`. It means something only where there are lists and the
-    /// page is one of them.
-    #[inline]
-    pub(crate) fn entry(&self, index: usize) -> BusAddr {
-        let list = self.pages.get(index / ENTRIES_PER_RUN).copied().unwrap_or_default();
-        BusAddr(list.0 + (index % ENTRIES_PER_RUN) as u64 * prp::ENTRY_BYTES)
+    /// The bus address of the first list page, where they are all in a row.
+    pub(crate) fn first(&self) -> Option<BusAddr> {
+        self.first
     }
+
+    /// The bus address of the list entry that holds page `index`, where there is such a list.
+    #[inline]
+    pub(crate) fn entry(&self, index: usize) -> Option<BusAddr> {
+        let list = self.pages.get(index / ENTRIES_PER_RUN)?;
+        Some(BusAddr(list.0 + (index % ENTRIES_PER_RUN) as u64 * prp::ENTRY_BYTES))
+    }
+}
+
+/// [`Lists::entry`] where all list pages are in a row from `first` on: each page begins half a page further than the
+/// entries before it would fill.
+#[inline]
+pub(crate) fn entry_in_row(first: BusAddr, index: u64) -> BusAddr {
+    let at = index * prp::ENTRY_BYTES;
+    BusAddr(first.0 + at + (at & !(RUN_BYTES - 1)))
 }
 
 /// The bytes of list page `list`. Entries beyond the last page stay zero; no transfer reaches them.
@@ -76,7 +90,7 @@ fn list_page(pages: &Pages, list: usize) -> Vec<u8> {
 
 /// Where each list page of `memory` is on the bus. Extents of mapped memory are multiples of a page, so a list page
 /// never lies across two.
-fn addresses(memory: &Dma, count: usize) -> Box<[BusAddr]> {
+pub(crate) fn addresses(memory: &Dma, count: usize) -> Box<[BusAddr]> {
     memory
         .mapping()
         .extents()
@@ -89,6 +103,25 @@ fn addresses(memory: &Dma, count: usize) -> Box<[BusAddr]> {
         .collect()
 }
 
-const ENTRIES_PER_LIST: usize = 2 * ENTRIES_PER_RUN;
+const RUN_BYTES: u64 = ENTRIES_PER_RUN as u64 * prp::ENTRY_BYTES;
+pub(crate) const ENTRIES_PER_LIST: usize = 2 * ENTRIES_PER_RUN;
 /// 4 KiB: the smallest controller page, and a divisor of every larger one.
-const LIST_BYTES: usize = ENTRIES_PER_LIST * prp::ENTRY_BYTES as usize;
+pub(crate) const LIST_BYTES: usize = ENTRIES_PER_LIST * prp::ENTRY_BYTES as usize;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_a_row_the_address_follows_from_the_index() {
+        let first = BusAddr(0x7_0000_1000);
+        let lists = Lists {
+            pages: (0..40).map(|page| BusAddr(first.0 + page * LIST_BYTES as u64)).collect(),
+            first: Some(first),
+            _memory: None,
+        };
+        for index in 0..40 * ENTRIES_PER_RUN {
+            assert_eq!(Some(entry_in_row(first, index as u64)), lists.entry(index), "{index}");
+        }
+    }
+}

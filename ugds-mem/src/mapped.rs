@@ -1,45 +1,86 @@
 //! A region as one device sees it.
 
-use crate::MemError;
 use crate::domain::Index;
-use crate::lists::Lists;
+use crate::lists::{Lists, entry_in_row};
+use crate::pages::Pages;
 use crate::region::Memory;
 use crate::transfer::{MAX_TRANSFER_BYTES, Transfer};
-use alloc::boxed::Box;
+use crate::{ListPage, MemError};
 use alloc::sync::Arc;
 use nvme_proto::prp::{self, Shape};
-use nvme_proto::{BusAddr, DataPointer, PageSize};
+use nvme_proto::{BusAddr, DataPointer};
 use ugds_hal::{Direction, DomainId, Mapping};
 
 /// Memory mapped for one device, with everything that a transfer needs worked out beforehand.
 #[derive(Debug)]
 pub struct Mapped {
-    prp: Option<(Pages, Lists)>,
-    /// The start of the memory, where one SGL descriptor tells it.
-    descriptor: Option<BusAddr>,
+    /// The length, where everything is told by PRPs that follow from `base` and `first_list`, for transfers either way:
+    /// what most memory is, and the shortest way. Otherwise 0.
+    run_bytes: u64,
+    /// The same wherever the lists are.
+    row_bytes: u64,
     len_bytes: u64,
+    told: Told,
+    direction: Direction,
     index: Index,
+    domain: DomainId,
+    /// The bus address of the first byte, where all of them are in a row.
+    base: BusAddr,
+    /// The bus address of the first list page, where all of them are in a row.
+    first_list: BusAddr,
+    pages: Pages,
+    lists: Lists,
     // In this order: the mapping goes, then the memory.
-    mapping: Arc<Mapping>,
+    _mapping: Arc<Mapping>,
     _memory: Option<Arc<Memory>>,
+}
+
+/// How a piece of the memory is told to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// By PRPs.
+    Pages,
+    /// By one SGL descriptor.
+    Descriptor,
 }
 
 impl Mapped {
     pub(crate) fn new(
         mapping: Arc<Mapping>,
         memory: Option<Arc<Memory>>,
-        prp: Option<(Pages, Lists)>,
-        descriptor: Option<BusAddr>,
+        described: Described,
         index: Index,
     ) -> Self {
-        Self { prp, descriptor, len_bytes: mapping.len_bytes(), index, mapping, _memory: memory }
+        let (contiguous, both) = (mapping.contiguous(), mapping.direction() == Direction::Both);
+        let (told, pages, lists) = match described {
+            Described::Descriptor => (Told::Descriptor, Pages::none(), Lists::none()),
+            Described::Prp(pages, lists) => (Told::Pages, pages, lists),
+        };
+        let is_row = told == Told::Pages && contiguous.is_some() && both;
+        let row_bytes = if is_row { mapping.len_bytes() } else { 0 };
+        let listed = pages.count() <= 2 || lists.first().is_some();
+        Self {
+            run_bytes: if listed { row_bytes } else { 0 },
+            row_bytes,
+            len_bytes: mapping.len_bytes(),
+            told,
+            direction: mapping.direction(),
+            index,
+            domain: mapping.domain(),
+            base: contiguous.unwrap_or_default(),
+            first_list: lists.first().unwrap_or_default(),
+            pages,
+            lists,
+            _mapping: mapping,
+            _memory: memory,
+        }
     }
 
     /// The device's address domain.
     #[inline]
     #[must_use]
     pub fn domain(&self) -> DomainId {
-        self.mapping.domain()
+        self.domain
     }
 
     /// The length in bytes.
@@ -59,7 +100,7 @@ impl Mapped {
     /// Whether transfers are told by one SGL descriptor.
     #[must_use]
     pub fn uses_sgl(&self) -> bool {
-        self.descriptor.is_some()
+        self.told == Told::Descriptor
     }
 
     /// Describes `len_bytes` from `offset` on for one command.
@@ -74,42 +115,126 @@ impl Mapped {
         len_bytes: u32,
         used: Direction,
     ) -> Result<Transfer<'a>, MemError> {
-        if !self.fits(offset, len_bytes, used) {
-            return Err(self.refusal(offset, len_bytes, used));
-        }
-        Ok(Transfer::new(self, self.data_pointer(offset, len_bytes), len_bytes, used))
-    }
-
-    #[inline]
-    fn fits(&self, offset: u64, len_bytes: u32, used: Direction) -> bool {
-        let len = u64::from(len_bytes);
-        // The first comparison keeps the subtraction from wrapping.
-        len <= self.len_bytes
-            && offset <= self.len_bytes - len
-            && (offset | len) & 3 == 0
-            && len_bytes.wrapping_sub(1) < MAX_TRANSFER_BYTES
-            && self.mapping.direction().allows(used)
-    }
-
-    #[inline]
-    fn data_pointer(&self, offset: u64, len_bytes: u32) -> DataPointer {
-        if let Some(base) = self.descriptor {
-            return DataPointer::sgl_data_block(BusAddr(base.0 + offset), len_bytes);
-        }
-        let Some((pages, lists)) = &self.prp else {
-            // `Domain::describe` gives each mapping one or the other.
-            return DataPointer::NONE;
+        let pointer = if holds(self.run_bytes, offset, len_bytes) {
+            let (prp1, prp2) = self.run(offset, len_bytes);
+            DataPointer::prp(prp1, prp2)
+        } else {
+            self.other(offset, len_bytes, used)?
         };
-        let start = offset + pages.lead;
-        let first = (start >> pages.page.shift()) as usize;
-        let prp1 = BusAddr(pages.get(first).0 + (start & pages.page.mask()));
-        let shape = prp::shape(pages.page, start, u64::from(len_bytes));
-        let prp2 = match shape {
+        Ok(Transfer::new(self, pointer, len_bytes, used))
+    }
+
+    /// The same, with the list in `page` instead of one that was built beforehand.
+    ///
+    /// # Errors
+    ///
+    /// As [`transfer`](Self::transfer), and [`MemError::ForeignList`].
+    #[inline]
+    pub(crate) fn transfer_by<'a>(
+        self: &'a Arc<Self>,
+        page: &'a ListPage,
+        offset: u64,
+        len_bytes: u32,
+        used: Direction,
+    ) -> Result<Transfer<'a>, MemError> {
+        if page.domain() != self.domain {
+            return Err(MemError::ForeignList { list: page.domain(), memory: self.domain });
+        }
+        let pointer = if holds(self.row_bytes, offset, len_bytes) {
+            self.row_by(page, offset, len_bytes)?
+        } else {
+            self.other_by(page, offset, len_bytes, used)?
+        };
+        Ok(Transfer::new(self, pointer, len_bytes, used))
+    }
+
+    /// Memory whose pages are in a row.
+    #[inline]
+    fn row_by(&self, list: &ListPage, offset: u64, len_bytes: u32) -> Result<DataPointer, MemError> {
+        let page = self.pages.page;
+        let prp1 = BusAddr(self.base.0 + offset);
+        let second = BusAddr((prp1.0 | page.mask()).wrapping_add(1));
+        Ok(match prp::shape(page, prp1.0, len_bytes) {
+            Shape::One => DataPointer::prp(prp1, BusAddr(0)),
+            Shape::Two => DataPointer::prp(prp1, second),
+            Shape::List { entries } => {
+                list.write_run(second, page, entries)?;
+                DataPointer::prp(prp1, list.addr())
+            }
+        })
+    }
+
+    #[inline(never)]
+    fn other_by(
+        &self,
+        list: &ListPage,
+        offset: u64,
+        len_bytes: u32,
+        used: Direction,
+    ) -> Result<DataPointer, MemError> {
+        self.fits(offset, len_bytes, used)?;
+        match self.told {
+            Told::Descriptor => Ok(self.descriptor(offset, len_bytes)),
+            Told::Pages => match self.scattered(offset, len_bytes) {
+                Scattered::InCommand(pointer) => Ok(pointer),
+                Scattered::List { prp1, first, entries } => {
+                    self.pages.write(first, entries, list)?;
+                    Ok(DataPointer::prp(prp1, list.addr()))
+                }
+            },
+        }
+    }
+
+    /// PRP1 and PRP2 for memory whose pages are in a row, congruent with it: everything follows from the address.
+    #[inline]
+    fn run(&self, offset: u64, len_bytes: u32) -> (BusAddr, BusAddr) {
+        let page = self.pages.page;
+        let prp1 = BusAddr(self.base.0 + offset);
+        let prp2 = match prp::shape(page, prp1.0, len_bytes) {
             Shape::One => BusAddr(0),
-            Shape::Two => pages.get(first + 1),
-            Shape::List { .. } => lists.entry(first + 1),
+            Shape::Two => BusAddr((prp1.0 | page.mask()).wrapping_add(1)),
+            Shape::List { .. } => entry_in_row(self.first_list, self.pages.index(offset) as u64 + 1),
         };
-        shape.data_pointer(prp1, prp2)
+        (prp1, prp2)
+    }
+
+    /// Whatever is not told as a run, and what is wrong. Out of line, so that the way of a run has all registers.
+    #[cold]
+    #[inline(never)]
+    fn other(&self, offset: u64, len_bytes: u32, used: Direction) -> Result<DataPointer, MemError> {
+        self.fits(offset, len_bytes, used)?;
+        match self.told {
+            Told::Descriptor => Ok(self.descriptor(offset, len_bytes)),
+            Told::Pages => match self.scattered(offset, len_bytes) {
+                Scattered::InCommand(pointer) => Ok(pointer),
+                Scattered::List { prp1, first, entries } => match self.lists.entry(first) {
+                    Some(prp2) => Ok(DataPointer::prp(prp1, prp2)),
+                    None => Err(MemError::NoList { len_bytes, pages: entries + 1 }),
+                },
+            },
+        }
+    }
+
+    fn fits(&self, offset: u64, len_bytes: u32, used: Direction) -> Result<(), MemError> {
+        let fits = holds(self.len_bytes, offset, len_bytes) && self.direction.allows(used);
+        if fits { Ok(()) } else { Err(self.refusal(offset, len_bytes, used)) }
+    }
+
+    fn descriptor(&self, offset: u64, len_bytes: u32) -> DataPointer {
+        DataPointer::sgl_data_block(BusAddr(self.base.0 + offset), len_bytes)
+    }
+
+    /// What the pages say about a transfer that fits.
+    fn scattered(&self, offset: u64, len_bytes: u32) -> Scattered {
+        let pages = &self.pages;
+        let first = pages.index(offset);
+        let start = offset + pages.lead;
+        let prp1 = BusAddr(pages.get(first).0 + (start & pages.page.mask()));
+        match prp::shape(pages.page, start, len_bytes) {
+            Shape::One => Scattered::InCommand(DataPointer::prp(prp1, BusAddr(0))),
+            Shape::Two => Scattered::InCommand(DataPointer::prp(prp1, pages.get(first + 1))),
+            Shape::List { entries } => Scattered::List { prp1, first: first + 1, entries },
+        }
     }
 
     #[cold]
@@ -124,87 +249,32 @@ impl Mapped {
         } else if len & 3 != 0 {
             MemError::Dword { what: "length", value: len }
         } else {
-            MemError::Direction { mapped: self.mapping.direction(), used }
+            MemError::Direction { mapped: self.direction, used }
         }
     }
 }
 
-/// The controller's pages under a mapping.
-///
-/// # Invariants
-///
-/// Page `i` holds the bytes from `i * page - lead` on, as far as they belong to the mapping.
-#[derive(Debug)]
-pub(crate) struct Pages {
-    pub(crate) page: PageSize,
-    /// How far the first byte lies from the start of its page.
-    pub(crate) lead: u64,
-    addresses: Addresses,
-    count: usize,
+/// Whether a transfer lies within `bytes`, made of dwords, and is one that a command may have.
+#[inline]
+fn holds(bytes: u64, offset: u64, len_bytes: u32) -> bool {
+    // The bit that would let the sum wrap is refused with those that make no dword.
+    (offset | u64::from(len_bytes)) & (3 | 1 << 63) == 0
+        && len_bytes.wrapping_sub(1) < MAX_TRANSFER_BYTES
+        && offset + u64::from(len_bytes) <= bytes
 }
 
-#[derive(Debug)]
-enum Addresses {
-    /// All pages in a row, from this one on.
-    Run(BusAddr),
-    Table(Box<[BusAddr]>),
+/// A transfer told by PRPs.
+enum Scattered {
+    /// Both words are known.
+    InCommand(DataPointer),
+    /// PRP2 is to point to a list of so many pages from page `first` on.
+    List { prp1: BusAddr, first: usize, entries: u32 },
 }
 
-impl Pages {
-    pub(crate) fn new(mapping: &Mapping, page: PageSize) -> Result<Self, MemError> {
-        let extents = mapping.extents();
-        let Some(first) = extents.first() else {
-            return Err(MemError::Length { len_bytes: 0, max_bytes: MAX_TRANSFER_BYTES.into() });
-        };
-        let lead = first.addr.offset_in(page);
-        check(mapping, page, lead)?;
-        let count = prp::pages(page, lead, mapping.len_bytes()) as usize;
-        let addresses = match extents {
-            [only] => Addresses::Run(BusAddr(only.addr.0 - lead)),
-            _ => Addresses::Table(table(mapping, page, lead)),
-        };
-        Ok(Self { page, lead, addresses, count })
-    }
-
-    /// The number of pages.
-    pub(crate) fn count(&self) -> usize {
-        self.count
-    }
-
-    /// The bus address of page `index`, 0 beyond the end.
-    #[inline]
-    pub(crate) fn get(&self, index: usize) -> BusAddr {
-        match &self.addresses {
-            Addresses::Run(first) => BusAddr(first.0 + ((index as u64) << self.page.shift())),
-            Addresses::Table(table) => table.get(index).copied().unwrap_or_default(),
-        }
-    }
-}
-
-/// Refuses runs that do not meet the controller's pages: each but the first begins at a page boundary of both the
-/// bus and the region, each but the last ends at one.
-fn check(mapping: &Mapping, page: PageSize, lead: u64) -> Result<(), MemError> {
-    let mut position = lead;
-    for extent in mapping.extents() {
-        let offset = position - lead;
-        let begins_inside = offset != 0 && position & page.mask() != 0;
-        if begins_inside || extent.addr.offset_in(page) != position & page.mask() || extent.addr.0 & 3 != 0 {
-            return Err(MemError::Pages { offset, addr: extent.addr, page });
-        }
-        position += extent.len_bytes;
-    }
-    Ok(())
-}
-
-fn table(mapping: &Mapping, page: PageSize, lead: u64) -> Box<[BusAddr]> {
-    let mut before = lead;
-    let mut pages = alloc::vec::Vec::new();
-    for extent in mapping.extents() {
-        // Only the first extent can begin inside a page.
-        let begin = extent.addr.0 - (before & page.mask());
-        let count = prp::pages(page, before & page.mask(), extent.len_bytes);
-        pages.extend((0..count).map(|i| BusAddr(begin + (i << page.shift()))));
-        before += extent.len_bytes;
-    }
-    pages.into_boxed_slice()
+/// What a transfer in a mapping is made from.
+pub(crate) enum Described {
+    /// One SGL descriptor for any piece of a contiguous mapping.
+    Descriptor,
+    /// Pages, and the lists of them.
+    Prp(Pages, Lists),
 }

@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+use crate::domain::Listing;
 use crate::{Domain, Mapped, MemError};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -142,12 +143,26 @@ impl Region {
     ///
     /// The backend's, or [`MemError::Pages`] when the addresses do not fit the controller.
     pub fn attach<B: Backend>(&self, domain: &Domain<B>) -> Result<Arc<Mapped>, MemError> {
+        self.attach_with(domain, Listing::Beforehand)
+    }
+
+    /// Maps the region for a device without building lists for it: a transfer of more than two pages then needs a page
+    /// of a [`ListPool`](crate::ListPool). A mapping that the region already has there is returned as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`attach`](Self::attach).
+    pub fn attach_unlisted<B: Backend>(&self, domain: &Domain<B>) -> Result<Arc<Mapped>, MemError> {
+        self.attach_with(domain, Listing::OnDemand)
+    }
+
+    fn attach_with<B: Backend>(&self, domain: &Domain<B>, listing: Listing) -> Result<Arc<Mapped>, MemError> {
         if let Some(known) = self.known(domain.id()) {
             return Ok(known);
         }
         // Outside of the lock, which spins: mapping pins memory, and may take seconds. Of two at once, each keeps its
         // own.
-        let new = domain.map(&self.inner.memory)?;
+        let new = domain.map(&self.inner.memory, listing)?;
         self.inner.mapped.lock().push(Arc::clone(&new));
         Ok(new)
     }

@@ -10,7 +10,7 @@ pub const MAX_TRANSFER_BYTES: u32 = 1 << 20;
 
 /// One command's data: a piece of a live mapping, with the data pointer that tells it to the device.
 ///
-/// It can be made only by [`Mapped::transfer`], so its addresses are those of memory that is mapped, in range, and
+/// It can be made only from a [`Mapped`], so its addresses are those of memory that is mapped, in range, and
 /// mapped for the direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Transfer<'a> {

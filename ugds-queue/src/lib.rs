@@ -5,6 +5,8 @@
 extern crate alloc;
 
 mod attachments;
+mod error;
+mod outcome;
 mod pair;
 mod slots;
 mod wedge;
@@ -12,6 +14,8 @@ mod wedge;
 pub mod controller;
 
 pub use attachments::Busy;
-pub use pair::{Completed, Counters, InFlight, Permit, QueuePair, SubmitError, Ticket};
-pub use slots::MAX_SLOTS;
+pub use error::SubmitError;
+pub use outcome::{Completed, Counters, InFlight};
+pub use pair::{Permit, QueuePair, Ticket};
+pub use slots::{Generations, MAX_SLOTS};
 pub use wedge::Wedge;

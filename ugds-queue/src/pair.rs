@@ -1,15 +1,16 @@
 //! A queue pair with one owner.
 
-use crate::attachments::{Attachments, Busy};
-use crate::slots::{NO_MEMORY, Slots};
+use crate::attachments::{Attachments, Busy, Foreign};
+use crate::error::SubmitError;
+use crate::outcome::{Completed, Counters, InFlight};
+use crate::slots::{Generations, NO_MEMORY, Slots};
 use crate::wedge::Wedge;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
-use nvme_proto::{Cid, Cqe, Qid, Status};
-use ugds_hal::{DomainId, Era, Port};
-use ugds_mem::{Io, Mapped};
+use nvme_proto::{Cid, Qid};
+use ugds_hal::{Command, Era, Port, Violation};
+use ugds_mem::{Io, ListPage, ListPool, ListedIo, Mapped};
 
 /// A submission queue and its completion queue, used through `&mut`: no lock, no atomic read-modify-write, no
 /// allocation once each region has been used.
@@ -18,11 +19,12 @@ use ugds_mem::{Io, Mapped};
 /// comes back from [`reap`](Self::reap). At most 32 commands stay staged; the next one rings.
 pub struct QueuePair<P> {
     port: P,
-    slots: Slots,
     attachments: Attachments,
-    completed: Vec<Completed>,
-    staged: u32,
-    counters: Counters,
+    /// How many more commands may be staged until the device is told.
+    room: u16,
+    rings: u64,
+    completed: u64,
+    failed: u64,
     wedge: Option<Wedge>,
     qid: Qid,
     era: Era,
@@ -42,85 +44,20 @@ impl Ticket {
     }
 }
 
-/// A command that the device completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completed {
-    /// The caller's name for the command.
-    pub cookie: u64,
-    /// DW0 and DW1 of the completion.
-    pub result: u64,
-    /// The bytes that the command was to move.
-    pub len_bytes: u32,
-    /// How it ended.
-    pub status: Status,
-    /// The identifier it had.
-    pub cid: Cid,
-}
-
-/// A command that the device has not completed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InFlight {
-    /// The identifier under which the device knows it.
-    pub cid: Cid,
-    /// The caller's name for it.
-    pub cookie: u64,
-    /// The bytes that it moves.
-    pub len_bytes: u32,
-    /// The index of the mapping that it moves.
-    pub memory: Option<u32>,
-}
-
-/// What went through a queue since it was opened.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Commands given to the device.
-    pub submitted: u64,
-    /// Commands that came back.
-    pub completed: u64,
-    /// Commands that came back with an error.
-    pub failed: u64,
-    /// Bytes of commands that came back without one.
-    pub bytes: u64,
-    /// Times the submission doorbell was rung.
-    pub rings: u64,
-}
-
-/// Why a command was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SubmitError {
-    /// Every slot is taken: reap first.
-    #[error("all {slots} slots of the queue are in use")]
-    Full {
-        /// How many there are.
-        slots: u16,
-    },
-    /// The queue stopped for good.
-    #[error("the queue takes no more commands: {0}")]
-    Wedged(#[source] Wedge),
-    /// The command's memory is mapped for another device.
-    #[error("the command's memory is mapped for another device ({memory:?}, this queue is of {queue:?})")]
-    ForeignMemory {
-        /// The memory's domain.
-        memory: DomainId,
-        /// The queue's domain.
-        queue: DomainId,
-    },
-}
-
 impl<P: Port> QueuePair<P> {
-    /// Wraps a port that was opened in `era`. `generations` is off only for controllers that choke on them.
+    /// Wraps a port that was opened in `era`.
     #[must_use]
-    pub fn new(port: P, qid: Qid, era: Era, generations: bool) -> Self {
-        let slots = Slots::new(port.entries() - 1, generations);
-        let pass = pass_limit(port.entries());
+    pub fn new(port: P, qid: Qid, era: Era, generations: Generations) -> Self {
         Self {
+            attachments: Attachments::new(
+                era.domain(),
+                Slots::new(port.entries().saturating_sub(1), generations),
+            ),
+            room: MAX_STAGED,
+            rings: 0,
+            completed: 0,
+            failed: 0,
             port,
-            slots,
-            attachments: Attachments::default(),
-            completed: Vec::with_capacity(pass),
-            staged: 0,
-            counters: Counters::default(),
             wedge: None,
             qid,
             era,
@@ -134,83 +71,168 @@ impl<P: Port> QueuePair<P> {
     /// [`SubmitError::Full`] or [`SubmitError::Wedged`].
     #[inline]
     pub fn permit(&mut self) -> Result<Permit<'_, P>, SubmitError> {
-        if self.slots.peek().is_none() {
-            return Err(self.refusal());
-        }
-        Ok(Permit { queue: self })
+        if self.attachments.slots.has_free() { Ok(Permit { queue: self }) } else { Err(self.refusal()) }
     }
 
-    /// Reserves a slot and stages `io` under the caller's name `cookie`.
+    /// Stages `io` under the caller's name `cookie`. The device learns of it when the queue is rung.
     ///
     /// # Errors
     ///
     /// [`SubmitError`]; nothing was staged.
-    #[inline]
+    #[inline(always)]
     pub fn submit(&mut self, io: &Io<'_>, cookie: u64) -> Result<Ticket, SubmitError> {
-        self.permit()?.stage(io, cookie)
+        let memory = match io.mapped() {
+            None => NO_MEMORY,
+            Some(mapped) if self.attachments.holds(mapped) => mapped.index(),
+            // A copy: one that is passed by reference could not stay in registers on the way of all others.
+            Some(_) => return self.submit_first(*io, cookie),
+        };
+        self.stage(io.command(), memory, io.len_bytes(), cookie)
+    }
+
+    /// The same for a command with a list of its own, whose page stays until the command has completed.
+    ///
+    /// # Errors
+    ///
+    /// [`SubmitError`]; nothing was staged, and the page went back to its pool.
+    #[inline]
+    pub fn submit_listed(&mut self, io: ListedIo<'_>, cookie: u64) -> Result<Ticket, SubmitError> {
+        let mapped = io.mapped();
+        if !self.attachments.holds(mapped) {
+            self.attachments.hold(mapped).map_err(|Foreign| self.foreign(mapped))?;
+        }
+        let ticket = self.stage(&io.command(), mapped.index(), io.len_bytes(), cookie)?;
+        self.attachments.keep(ticket.0, io.into_page());
+        Ok(ticket)
+    }
+
+    /// Takes a page for a list. When the pool has none left, those of this queue's commands that have completed are
+    /// given back first; other queues' are not, so each queue should have a pool of its own.
+    #[inline]
+    #[must_use]
+    pub fn list_page(&mut self, pool: &ListPool) -> Option<ListPage> {
+        pool.take().or_else(|| {
+            self.attachments.sweep_lists();
+            pool.take()
+        })
+    }
+
+    /// The first command that moves its memory. The way of all others has no call in it around which anything would
+    /// have to be kept.
+    #[cold]
+    #[inline(never)]
+    fn submit_first(&mut self, io: Io<'_>, cookie: u64) -> Result<Ticket, SubmitError> {
+        let Some(mapped) = io.mapped() else { return self.stage(io.command(), NO_MEMORY, 0, cookie) };
+        match self.attachments.hold(mapped) {
+            Ok(()) => self.stage(io.command(), mapped.index(), io.len_bytes(), cookie),
+            Err(Foreign) => Err(self.foreign(mapped)),
+        }
+    }
+
+    #[inline(always)]
+    fn stage(
+        &mut self,
+        command: &Command<'_>,
+        memory: u32,
+        len_bytes: u32,
+        cookie: u64,
+    ) -> Result<Ticket, SubmitError> {
+        let Some(cid) = self.attachments.slots.take(cookie, memory, len_bytes) else {
+            return Err(self.refusal());
+        };
+        self.port.stage(cid, command);
+        self.room -= 1;
+        if self.room == 0 {
+            self.ring_in_between();
+        }
+        Ok(Ticket(cid))
+    }
+
+    /// Out of the way of the other 31 commands.
+    #[cold]
+    fn ring_in_between(&mut self) {
+        self.ring();
+        self.room = MAX_STAGED;
     }
 
     /// Tells the device about everything staged.
     #[inline]
     pub fn ring(&mut self) {
-        if self.staged != 0 {
-            self.counters.rings += 1;
-            self.counters.submitted += u64::from(self.staged);
-            self.staged = 0;
-            self.port.publish();
+        if self.port.publish() {
+            self.room = MAX_STAGED;
+            self.rings += 1;
         }
     }
 
-    /// Takes the completions that are there, at most a quarter of the ring or 128, and returns them. An empty slice
-    /// means that there were none.
+    /// Hands the completions that are there to `each`, at most a quarter of the ring or 128, and returns how many they
+    /// were. 0 means that there were none.
+    ///
+    /// `each` runs before the device gets its entries back, so it should be short.
     ///
     /// # Errors
     ///
-    /// [`Wedge`] when the device broke the protocol, now or before. Completions of a pass that ends so are not handed
-    /// out, and do not count as outstanding either: the device said that it is done with their memory.
+    /// [`Wedge`] when the device broke the protocol, now or before. Completions that were handed out before that was
+    /// noticed stand: each carried the identifier of a command that was outstanding.
     #[inline]
-    pub fn reap(&mut self) -> Result<&[Completed], Wedge> {
-        self.completed.clear();
+    pub fn reap(&mut self, mut each: impl FnMut(Completed<'_>)) -> Result<usize, Wedge> {
         if let Some(wedge) = self.wedge {
             return Err(wedge);
         }
-        while self.completed.len() < self.completed.capacity() {
-            let Some(cqe) = self.port.next() else { break };
-            self.retire(&cqe)?;
-        }
-        match self.port.retire() {
-            Ok(()) => Ok(&self.completed),
-            Err(violation) => Err(self.wedge(violation.into())),
+        let failed = &mut self.failed;
+        let mut slots = self.attachments.slots.retiring();
+        let (count, passed) = self.port.pass(|reaped| {
+            let Some(slot) = slots.retire(reaped.tag()) else { return Err(Broken::Cid(reaped.cid())) };
+            if !reaped.status().is_success() {
+                *failed += 1;
+            }
+            each(Completed { cookie: slot.cookie, len_bytes: slot.len_bytes, reaped });
+            Ok(())
+        });
+        slots.finish();
+        self.completed += count as u64;
+        match passed {
+            Ok(()) => Ok(count),
+            Err(broken) => Err(self.broken(broken)),
         }
     }
 
+    /// Hands out the next completion if it is there, and returns whether it was: the short way for a caller with one
+    /// command at a time.
+    ///
+    /// # Errors
+    ///
+    /// As [`reap`](Self::reap).
     #[inline]
-    fn retire(&mut self, cqe: &Cqe) -> Result<(), Wedge> {
-        let Some(slot) = self.slots.retire(cqe.cid()) else {
-            return Err(self.wedge(Wedge::UnknownCid { qid: self.qid, cid: cqe.cid() }));
-        };
-        let status = cqe.status();
-        self.attachments.outstanding -= 1;
-        self.counters.completed += 1;
-        if status.is_success() {
-            self.counters.bytes += u64::from(slot.len_bytes);
-        } else {
-            self.counters.failed += 1;
+    pub fn reap_one(&mut self, each: impl FnOnce(Completed<'_>)) -> Result<bool, Wedge> {
+        if let Some(wedge) = self.wedge {
+            return Err(wedge);
         }
-        self.completed.push(Completed {
-            cookie: slot.cookie,
-            result: u64::from(cqe.dw0.get()) | u64::from(cqe.dw1.get()) << 32,
-            len_bytes: slot.len_bytes,
-            status,
-            cid: cqe.cid(),
+        let (failed, completed) = (&mut self.failed, &mut self.completed);
+        let slots = &mut self.attachments.slots;
+        let found = self.port.one(|reaped| {
+            let Some(slot) = slots.retire(reaped.tag()) else { return Err(Broken::Cid(reaped.cid())) };
+            *completed += 1;
+            if !reaped.status().is_success() {
+                *failed += 1;
+            }
+            each(Completed { cookie: slot.cookie, len_bytes: slot.len_bytes, reaped });
+            Ok(())
         });
-        Ok(())
+        found.map_err(|broken| self.broken(broken))
+    }
+
+    #[cold]
+    fn broken(&mut self, broken: Broken) -> Wedge {
+        self.wedge(match broken {
+            Broken::Cid(cid) => Wedge::UnknownCid { qid: self.qid, cid },
+            Broken::Protocol(violation) => violation.into(),
+        })
     }
 
     /// Stops the queue for good, and returns the reason for which it stopped first.
     #[cold]
     pub fn wedge(&mut self, reason: Wedge) -> Wedge {
-        self.slots.close();
+        self.attachments.slots.close();
         *self.wedge.get_or_insert(reason)
     }
 
@@ -229,19 +251,18 @@ impl<P: Port> QueuePair<P> {
     /// Commands that may be outstanding at once.
     #[must_use]
     pub fn slots(&self) -> u16 {
-        self.slots.count()
+        self.attachments.slots.count()
     }
 
-    /// Commands staged or outstanding.
-    #[inline]
+    /// Commands staged or outstanding. They are counted, so this is for reports and for closing.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
-        self.attachments.outstanding
+        self.attachments.slots.outstanding().count() as u32
     }
 
     /// The commands that the device has not completed, for a report.
     pub fn in_flight(&self) -> impl Iterator<Item = InFlight> {
-        self.slots.outstanding().map(|(cid, slot)| InFlight {
+        self.attachments.slots.outstanding().map(|(cid, slot)| InFlight {
             cid,
             cookie: slot.cookie,
             len_bytes: slot.len_bytes,
@@ -252,7 +273,12 @@ impl<P: Port> QueuePair<P> {
     /// What went through so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.counters
+        Counters {
+            submitted: self.completed + u64::from(self.outstanding()),
+            completed: self.completed,
+            failed: self.failed,
+            rings: self.rings,
+        }
     }
 
     /// Lets go of a mapping, so that it can be undone. `None` when this queue never used it.
@@ -264,7 +290,7 @@ impl<P: Port> QueuePair<P> {
         if mapped.domain() != self.era.domain() {
             return Ok(None);
         }
-        if self.slots.uses(mapped.index()) {
+        if self.attachments.slots.uses(mapped.index()) {
             return Err(Busy);
         }
         Ok(self.attachments.release(mapped.index()))
@@ -279,7 +305,7 @@ impl<P: Port> QueuePair<P> {
         if !proof.covers(self.era) {
             return Err(Box::new(self));
         }
-        self.attachments.outstanding = 0;
+        self.attachments.slots.forget();
         Ok(self.port)
     }
 
@@ -289,14 +315,14 @@ impl<P: Port> QueuePair<P> {
     ///
     /// The queue unchanged while commands are outstanding.
     pub fn into_port(self) -> Result<P, Box<Self>> {
-        if self.attachments.outstanding != 0 { Err(Box::new(self)) } else { Ok(self.port) }
+        if self.outstanding() != 0 { Err(Box::new(self)) } else { Ok(self.port) }
     }
 
     #[cold]
     fn refusal(&self) -> SubmitError {
         match self.wedge {
             Some(wedge) => SubmitError::Wedged(wedge),
-            None => SubmitError::Full { slots: self.slots.count() },
+            None => SubmitError::Full { slots: self.attachments.slots.count() },
         }
     }
 
@@ -306,12 +332,12 @@ impl<P: Port> QueuePair<P> {
     }
 }
 
-impl<P> fmt::Debug for QueuePair<P> {
+impl<P: Port> fmt::Debug for QueuePair<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("QueuePair")
             .field("qid", &self.qid)
-            .field("slots", &self.slots.count())
-            .field("outstanding", &self.attachments.outstanding)
+            .field("slots", &self.attachments.slots.count())
+            .field("outstanding", &self.outstanding())
             .field("wedge", &self.wedge)
             .finish_non_exhaustive()
     }
@@ -319,7 +345,7 @@ impl<P> fmt::Debug for QueuePair<P> {
 
 /// A reserved slot. Dropped without being used, it is free again.
 #[derive(Debug)]
-pub struct Permit<'q, P> {
+pub struct Permit<'q, P: Port> {
     queue: &'q mut QueuePair<P>,
 }
 
@@ -331,32 +357,22 @@ impl<P: Port> Permit<'_, P> {
     /// [`SubmitError::ForeignMemory`]; nothing was staged.
     #[inline]
     pub fn stage(self, io: &Io<'_>, cookie: u64) -> Result<Ticket, SubmitError> {
-        let queue = self.queue;
-        let memory = match io.mapped() {
-            None => NO_MEMORY,
-            Some(mapped) if mapped.domain() != queue.era.domain() => return Err(queue.foreign(mapped)),
-            Some(mapped) => {
-                queue.attachments.hold(mapped);
-                mapped.index()
-            }
-        };
-        let Some(cid) = queue.slots.take(cookie, memory, io.len_bytes()) else {
-            return Err(queue.refusal());
-        };
-        queue.port.stage(cid, io.command());
-        queue.attachments.outstanding += 1;
-        queue.staged += 1;
-        if queue.staged >= MAX_STAGED {
-            queue.ring();
-        }
-        Ok(Ticket(cid))
+        self.queue.submit(io, cookie)
     }
 }
 
-/// The most completions of one pass, so that the device gets entries back while we look.
-fn pass_limit(entries: u16) -> usize {
-    usize::from(entries / 4).clamp(1, 128)
+/// What ends a pass. It is small, so that it costs the passes that end well nothing.
+#[derive(Clone, Copy)]
+enum Broken {
+    Cid(Cid),
+    Protocol(Violation),
+}
+
+impl From<Violation> for Broken {
+    fn from(violation: Violation) -> Self {
+        Self::Protocol(violation)
+    }
 }
 
 /// The device should not starve while commands are being built.
-const MAX_STAGED: u32 = 32;
+const MAX_STAGED: u16 = 32;

@@ -33,8 +33,7 @@ fn flush(emu: &Emu, queue: &mut QueuePair<<Emu as Backend>::Port>) {
     queue.ring();
     let deadline = emu.clock().now().after(Duration::from_secs(1));
     loop {
-        if let Some(done) = queue.reap().unwrap().first() {
-            assert!(done.status.is_success(), "{}", done.status);
+        if queue.reap(|done| assert!(done.status().is_success(), "{}", done.status())).unwrap() != 0 {
             return;
         }
         assert!(emu.clock().now() < deadline, "no answer");

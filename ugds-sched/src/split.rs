@@ -8,6 +8,8 @@ use nvme_proto::Lba;
 pub struct Limits {
     block_shift: u32,
     max_blocks: NonZeroU32,
+    /// The same in bytes.
+    max_bytes: u64,
     boundary_blocks: Option<NonZeroU32>,
 }
 
@@ -43,7 +45,8 @@ impl Limits {
         }
         let max_blocks = NonZeroU32::new((max_bytes >> block_shift).min(MAX_NLB))
             .ok_or(LimitsError::TransferBelowBlock { max_bytes, block_bytes: 1 << block_shift })?;
-        Ok(Self { block_shift, max_blocks, boundary_blocks: None })
+        let max_bytes = u64::from(max_blocks.get()) << block_shift;
+        Ok(Self { block_shift, max_blocks, max_bytes, boundary_blocks: None })
     }
 
     /// The same, with no command crossing a multiple of `blocks` (NOIOB). 0 means no boundary.
@@ -64,6 +67,20 @@ impl Limits {
     #[must_use]
     pub fn max_blocks(&self) -> u32 {
         self.max_blocks.get()
+    }
+
+    /// The length, if `len_bytes` from `lba` on are one command: at least one block and no boundary within.
+    #[inline]
+    #[must_use]
+    pub fn single(&self, lba: Lba, len_bytes: u64) -> Option<u32> {
+        if len_bytes.wrapping_sub(1) >= self.max_bytes {
+            return None;
+        }
+        let len = len_bytes as u32;
+        match self.boundary_blocks {
+            Some(boundary) if blocks_to_boundary(lba, boundary) < len >> self.block_shift => None,
+            _ => Some(len),
+        }
     }
 
     /// Splits `blocks` blocks from `lba` on.
@@ -94,15 +111,30 @@ pub struct Split {
     offset_bytes: u64,
 }
 
-impl Iterator for Split {
-    type Item = Piece;
-
+impl Split {
+    /// The bytes that no piece was made of yet.
     #[inline]
-    fn next(&mut self) -> Option<Piece> {
+    #[must_use]
+    pub fn left_bytes(&self) -> u64 {
+        self.blocks_left << self.limits.block_shift
+    }
+
+    /// Takes back the piece that was made last.
+    #[inline]
+    pub fn put_back(&mut self, piece: &Piece) {
+        self.lba = piece.lba;
+        self.offset_bytes = piece.offset_bytes;
+        self.blocks_left += u64::from(piece.len_bytes >> self.limits.block_shift);
+    }
+
+    /// The next piece, of at most `max_bytes`, but of one block at least.
+    #[inline]
+    pub fn next_at_most(&mut self, max_bytes: u32) -> Option<Piece> {
         if self.blocks_left == 0 {
             return None;
         }
-        let mut blocks = self.blocks_left.min(self.limits.max_blocks.get().into()) as u32;
+        let max_blocks = (max_bytes >> self.limits.block_shift).clamp(1, self.limits.max_blocks.get());
+        let mut blocks = self.blocks_left.min(max_blocks.into()) as u32;
         if let Some(boundary) = self.limits.boundary_blocks {
             blocks = blocks.min(blocks_to_boundary(self.lba, boundary));
         }
@@ -118,9 +150,25 @@ impl Iterator for Split {
     }
 }
 
+impl Iterator for Split {
+    type Item = Piece;
+
+    #[inline]
+    fn next(&mut self) -> Option<Piece> {
+        self.next_at_most(u32::MAX)
+    }
+}
+
+#[inline]
 fn blocks_to_boundary(lba: Lba, boundary: NonZeroU32) -> u32 {
-    let boundary = u64::from(boundary.get());
-    (boundary - lba.0 % boundary) as u32
+    let boundary = boundary.get();
+    let beyond = if boundary.is_power_of_two() {
+        lba.0 as u32 & (boundary - 1)
+    } else {
+        // A division takes tens of cycles; devices that have no power of two here are rare.
+        (lba.0 % u64::from(boundary)) as u32
+    };
+    boundary - beyond
 }
 
 /// NLB is a 0's-based 16-bit field.
@@ -156,8 +204,25 @@ mod tests {
     }
 
     #[test]
+    fn a_piece_may_be_made_smaller_on_the_way() {
+        let mut split = Limits::new(9, 4096).unwrap().split(Lba(0), 20);
+        let lengths = [1024, 100, u32::MAX].map(|max| split.next_at_most(max).unwrap().len_bytes);
+        assert_eq!((lengths, split.left_bytes()), ([1024, 512, 4096], 4608));
+        assert_eq!(split.map(|piece| piece.len_bytes).collect::<Vec<_>>(), [4096, 512]);
+    }
+
+    #[test]
     fn nlb_is_never_exceeded() {
         assert_eq!(Limits::new(9, u32::MAX).unwrap().max_blocks(), 65536);
+    }
+
+    #[test]
+    fn a_piece_that_is_put_back_comes_again() {
+        let mut split = Limits::new(9, 8192).unwrap().with_boundary(10).split(Lba(3), 40);
+        while let Some(piece) = split.next_at_most(4096) {
+            split.put_back(&piece);
+            assert_eq!(split.next_at_most(4096), Some(piece));
+        }
     }
 
     proptest! {

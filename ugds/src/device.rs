@@ -1,9 +1,11 @@
 //! An opened device.
 
+use crate::batch::Batch;
 use crate::drain::Drain;
-use crate::engine::{Core, Found, Request};
+use crate::engine::{Core, Engine, Found};
 use crate::error::Error;
 use crate::namespace::Namespace;
+use crate::options::Options;
 use crate::region::Region;
 use crate::stats::Stats;
 use crate::uri::{Target, Uri};
@@ -11,13 +13,13 @@ use nvme_proto::{Nsid, identify};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::time::Duration;
+use ugds_hal::Backend;
 use ugds_hal::emu::Emu;
 use ugds_hal::faulty::Faulty;
 use ugds_hal::vfio::{Vfio, VfioOptions};
-use ugds_mem::{Mapped, Memory};
-use ugds_queue::controller::{ControllerEvent, Options, Refused};
-use ugds_queue::{Busy, Wedge};
+use ugds_mem::Memory;
+use ugds_queue::Wedge;
+use ugds_queue::controller::{ControllerEvent, Refused};
 
 /// An NVMe controller that this process drives. Clones are the same device.
 ///
@@ -49,28 +51,10 @@ pub struct Device {
 
 /// The device itself, which everything made from it keeps open.
 pub(crate) struct Inner {
-    core: AnyCore,
+    engine: Box<dyn Engine>,
     info: DeviceInfo,
     identify: Box<identify::Controller>,
     refused: Vec<Refused>,
-}
-
-/// The backends of this build.
-enum AnyCore {
-    Emu(Core<Emu>),
-    Faulty(Core<Faulty<Emu>>),
-    Vfio(Core<Vfio>),
-}
-
-/// Calls a method of the core, whatever its backend.
-macro_rules! with_core {
-    ($core:expr, $name:ident => $call:expr) => {
-        match $core {
-            AnyCore::Emu($name) => $call,
-            AnyCore::Faulty($name) => $call,
-            AnyCore::Vfio($name) => $call,
-        }
-    };
 }
 
 /// What a device is and how it is driven.
@@ -126,8 +110,22 @@ impl Device {
     ///
     /// As [`open`](Self::open).
     pub fn with_emu(emu: Emu, options: Options, chosen: Option<Nsid>) -> Result<Self, Error> {
-        let (core, found) = Core::open(Arc::new(emu), options, IO_TIMEOUT)?;
-        Self::assemble(AnyCore::Emu(core), found, chosen)
+        Self::with_backend(emu, options, chosen)
+    }
+
+    /// Opens a device through any backend: one of this build, or one of the caller's own.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    #[expect(clippy::needless_pass_by_value, reason = "options are made for one device")]
+    pub fn with_backend<B: Backend>(
+        backend: B,
+        options: Options,
+        chosen: Option<Nsid>,
+    ) -> Result<Self, Error> {
+        let (core, found) = Core::open(Arc::new(backend), &options)?;
+        Self::assemble(Box::new(core), found, chosen)
     }
 
     /// Opens an emulated controller that misbehaves by plan. A clone of `faulty` tells how often it did.
@@ -152,8 +150,7 @@ impl Device {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn with_faulty(faulty: Faulty<Emu>, options: Options, chosen: Option<Nsid>) -> Result<Self, Error> {
-        let (core, found) = Core::open(Arc::new(faulty), options, IO_TIMEOUT)?;
-        Self::assemble(AnyCore::Faulty(core), found, chosen)
+        Self::with_backend(faulty, options, chosen)
     }
 
     /// Opens a PCI device that the caller claimed by VFIO.
@@ -162,11 +159,10 @@ impl Device {
     ///
     /// As [`open`](Self::open).
     pub fn with_vfio(vfio: Vfio, options: Options, chosen: Option<Nsid>) -> Result<Self, Error> {
-        let (core, found) = Core::open(Arc::new(vfio), options, IO_TIMEOUT)?;
-        Self::assemble(AnyCore::Vfio(core), found, chosen)
+        Self::with_backend(vfio, options, chosen)
     }
 
-    fn assemble(core: AnyCore, found: Found, chosen: Option<Nsid>) -> Result<Self, Error> {
+    fn assemble(engine: Box<dyn Engine>, found: Found, chosen: Option<Nsid>) -> Result<Self, Error> {
         let info = DeviceInfo {
             path: found.path,
             version: found.facts.version.to_string(),
@@ -178,11 +174,12 @@ impl Device {
             shadow_doorbells: found.facts.shadow_doorbells,
             volatile_write_cache: found.facts.volatile_write_cache,
         };
-        let inner = Arc::new(Inner { core, info, identify: found.identify, refused: found.refused });
+        let inner = Arc::new(Inner { engine, info, identify: found.identify, refused: found.refused });
         let namespaces = found
             .namespaces
             .into_iter()
-            .map(|described| Namespace::new(Arc::clone(&inner), described))
+            .zip(0..)
+            .map(|(described, ordinal)| Namespace::new(Arc::clone(&inner), ordinal, described))
             .collect::<Result<_, _>>()?;
         let device = Self { inner, namespaces, chosen };
         if chosen.is_some() {
@@ -278,14 +275,28 @@ impl Device {
     }
 
     fn attach(&self, region: &ugds_mem::Region) -> Result<Region, Error> {
-        let mapped = with_core!(&self.inner.core, core => core.attach(region))?;
+        let mapped = self.inner.engine.attach(region)?;
         Ok(Region::new(region.clone(), mapped, Arc::clone(&self.inner)))
+    }
+
+    /// Makes a batch of up to `depth` entries. A device may have many.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BatchDepth`] for a depth of 0 or of more than [`Batch::DEPTH_MAX`]; [`Error::Closed`] or
+    /// [`Error::Wedged`].
+    pub fn batch(&self, depth: usize) -> Result<Batch, Error> {
+        if !(1..=Batch::DEPTH_MAX).contains(&depth) {
+            return Err(Error::BatchDepth { depth, most: Batch::DEPTH_MAX });
+        }
+        let work = self.inner.engine.open_batch(depth, Arc::clone(&self.namespaces))?;
+        Ok(Batch::new(Arc::clone(&self.inner), work))
     }
 
     /// The counters of all queues.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        with_core!(&self.inner.core, core => core.stats())
+        self.inner.engine.stats()
     }
 
     /// Takes what the controller told since the last time without being asked: errors, its health, namespaces that
@@ -295,20 +306,20 @@ impl Device {
     ///
     /// [`Error::Controller`], [`Error::Wedged`] or [`Error::Closed`].
     pub fn events(&self) -> Result<Vec<ControllerEvent>, Error> {
-        with_core!(&self.inner.core, core => core.events())
+        self.inner.engine.events()
     }
 
     /// Why the device can't be used any more, if so.
     #[must_use]
     pub fn wedged(&self) -> Option<Wedge> {
-        with_core!(&self.inner.core, core => core.wedged())
+        self.inner.engine.wedged()
     }
 
     /// What there was to say when the device was given up, for people to read: the reason, its registers, what was in
     /// flight, and the last events.
     #[must_use]
     pub fn report(&self) -> Option<String> {
-        with_core!(&self.inner.core, core => core.report().map(str::to_owned))
+        self.inner.engine.report()
     }
 
     /// Shuts the controller down in order. Everything made from the device answers [`Error::Closed`] afterwards.
@@ -327,28 +338,21 @@ impl Device {
     ///
     /// As [`close`](Self::close).
     pub fn close_with(self, drain: Drain) -> Result<(), Error> {
-        with_core!(&self.inner.core, core => core.close_with(drain))
+        self.inner.engine.close(drain)
     }
 }
 
 impl Inner {
-    pub(crate) fn run(&self, request: &Request<'_>) -> Result<(), Error> {
-        with_core!(&self.core, core => request.run(core))
-    }
-
-    pub(crate) fn flush(&self, nsid: Nsid) -> Result<(), Error> {
-        with_core!(&self.core, core => crate::engine::flush(core, nsid))
-    }
-
-    pub(crate) fn detach(&self, mapped: &Mapped, drain: Drain) -> Result<(), Busy> {
-        with_core!(&self.core, core => core.detach_with(mapped, drain))
+    #[inline]
+    pub(crate) fn engine(&self) -> &dyn Engine {
+        &*self.engine
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         // There is nobody to tell. What the controller may still write to has been leaked by then.
-        let _ = with_core!(&self.core, core => core.close());
+        let _ = self.engine.close(Drain::Check);
     }
 }
 
@@ -357,6 +361,3 @@ impl fmt::Debug for Device {
         f.debug_struct("Device").field("info", &self.inner.info).finish_non_exhaustive()
     }
 }
-
-/// How long an I/O command may take: what the Linux driver gives it.
-const IO_TIMEOUT: Duration = Duration::from_secs(30);

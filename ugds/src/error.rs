@@ -41,6 +41,9 @@ pub enum Error {
         /// What there is, or why there is none.
         usable: String,
     },
+    /// The queues that were granted can't be scheduled.
+    #[error(transparent)]
+    Scheduler(#[from] ugds_sched::SchedulerError),
     /// A namespace's limits contradict each other.
     #[error(transparent)]
     Limits(#[from] ugds_sched::LimitsError),
@@ -97,6 +100,29 @@ pub enum Error {
     /// The region was registered with another device.
     #[error("the region belongs to another device")]
     ForeignRegion,
+    /// The namespace is another device's.
+    #[error("namespace {nsid} belongs to another device than the batch")]
+    ForeignNamespace {
+        /// The namespace.
+        nsid: Nsid,
+    },
+    /// A batch can't have that many entries.
+    #[error("a batch of {depth} entries is not possible; 1 to {most} are accepted")]
+    BatchDepth {
+        /// What was asked for.
+        depth: usize,
+        /// The most.
+        most: usize,
+    },
+    /// The batch has no entry left.
+    #[error("all {depth} entries of the batch are in use; harvest some first")]
+    BatchFull {
+        /// How many there are.
+        depth: usize,
+    },
+    /// The entry was cancelled before the device was given all of it.
+    #[error("the entry was cancelled")]
+    Cancelled,
     /// The device answered with an error.
     #[error(transparent)]
     Io(#[from] IoFailure),

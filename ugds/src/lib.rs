@@ -1,22 +1,26 @@
 #![doc = include_str!("../README.md")]
 
+mod batch;
 mod device;
 mod drain;
 mod engine;
 mod error;
 mod namespace;
+mod options;
 mod region;
 mod stats;
 pub mod uri;
 
+pub use batch::{Batch, Outcome};
 pub use device::{Device, DeviceInfo};
 pub use drain::Drain;
 pub use error::{Error, IoFailure, Operation};
 pub use namespace::Namespace;
+pub use options::{Classes, Options, Policy};
 pub use region::Region;
 pub use stats::{QueueStats, Stats};
-pub use ugds_queue::Wedge;
-pub use ugds_queue::controller::{ControllerEvent, Detail, Options, Refused};
+pub use ugds_queue::controller::{ControllerEvent, Detail, Refused};
+pub use ugds_queue::{Generations, Wedge};
 
 pub use nvme_proto as nvme;
 pub use ugds_hal::{emu, faulty, vfio};

@@ -19,6 +19,10 @@ pub struct Namespace {
 }
 
 struct Found {
+    /// Its place among the namespaces of its device.
+    ordinal: u16,
+    /// NSZE: beside what every request looks at.
+    blocks: u64,
     described: ugds_queue::controller::Namespace,
     limits: Limits,
 }
@@ -26,23 +30,27 @@ struct Found {
 impl Namespace {
     pub(crate) fn new(
         device: Arc<Inner>,
+        ordinal: u16,
         described: ugds_queue::controller::Namespace,
     ) -> Result<Self, Error> {
         let limits = Limits::new(described.format().block_shift(), described.max_transfer_bytes())?
             .with_boundary(described.boundary_blocks());
-        Ok(Self { device, found: Arc::new(Found { described, limits }) })
+        let blocks = described.blocks();
+        Ok(Self { device, found: Arc::new(Found { ordinal, blocks, described, limits }) })
     }
 
     /// Its identifier.
+    #[inline]
     #[must_use]
     pub fn nsid(&self) -> Nsid {
         self.found.described.nsid()
     }
 
     /// Its size in blocks (NSZE).
+    #[inline]
     #[must_use]
     pub fn blocks(&self) -> u64 {
-        self.found.described.blocks()
+        self.found.blocks
     }
 
     /// The size of a block in bytes.
@@ -94,13 +102,13 @@ impl Namespace {
     ///
     /// [`Error::Io`], [`Error::Wedged`] or [`Error::Closed`].
     pub fn flush(&self) -> Result<(), Error> {
-        self.device.flush(self.nsid())
+        self.device.engine().flush(self.nsid())
     }
 
     #[inline]
     fn run(&self, region: &Region, range: Range<usize>, lba: Lba, direction: Direction) -> Result<(), Error> {
         self.check(region, &range, lba)?;
-        self.device.run(&Request {
+        self.device.engine().run(&Request {
             namespace: &self.found.described,
             limits: &self.found.limits,
             mapped: region.mapped(),
@@ -112,32 +120,61 @@ impl Namespace {
     }
 
     #[inline]
-    fn check(&self, region: &Region, range: &Range<usize>, lba: Lba) -> Result<(), Error> {
-        if range.start > range.end || range.end > region.len_bytes() {
-            let (start, end) = (range.start, range.end);
-            return Err(Error::ByteRange { start, end, region_bytes: region.len_bytes() });
-        }
-        let len = (range.end - range.start) as u64;
+    pub(crate) fn ordinal(&self) -> u16 {
+        self.found.ordinal
+    }
+
+    #[inline]
+    pub(crate) fn described(&self) -> &ugds_queue::controller::Namespace {
+        &self.found.described
+    }
+
+    #[inline]
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.found.limits
+    }
+
+    #[inline]
+    pub(crate) fn is_of(&self, device: &Arc<Inner>) -> bool {
+        Arc::ptr_eq(&self.device, device)
+    }
+
+    /// Whether a request is possible at all.
+    #[inline]
+    pub(crate) fn check(&self, region: &Region, range: &Range<usize>, lba: Lba) -> Result<(), Error> {
+        let len = range.end.wrapping_sub(range.start) as u64;
         let shift = self.found.limits.block_shift();
-        let multiple = 1u64 << shift;
-        if len & (multiple - 1) != 0 {
-            return Err(Error::Alignment { what: "length", value: len, multiple });
+        let (blocks, capacity) = (len >> shift, self.found.blocks);
+        let fits = range.start <= range.end
+            && range.end as u64 <= region.mapped().len_bytes()
+            && len == blocks << shift
+            && range.start & 3 == 0
+            && lba.0 <= capacity
+            && blocks <= capacity - lba.0
+            && region.is_of(&self.device);
+        if fits { Ok(()) } else { Err(self.refusal(region, range, lba)) }
+    }
+
+    /// What is wrong with a request.
+    #[cold]
+    fn refusal(&self, region: &Region, range: &Range<usize>, lba: Lba) -> Error {
+        let (start, end) = (range.start, range.end);
+        if start > end || end > region.len_bytes() {
+            return Error::ByteRange { start, end, region_bytes: region.len_bytes() };
         }
-        if range.start & 3 != 0 {
-            return Err(Error::Alignment {
-                what: "offset in the region",
-                value: range.start as u64,
-                multiple: 4,
-            });
+        let len = (end - start) as u64;
+        let multiple = u64::from(self.lba_bytes());
+        if !len.is_multiple_of(multiple) {
+            return Error::Alignment { what: "length", value: len, multiple };
         }
-        let (blocks, capacity) = (len >> shift, self.blocks());
+        if start & 3 != 0 {
+            return Error::Alignment { what: "offset in the region", value: start as u64, multiple: 4 };
+        }
+        let (blocks, capacity) = (len / multiple, self.blocks());
         if lba.0 > capacity || blocks > capacity - lba.0 {
-            return Err(Error::BlockRange { nsid: self.nsid(), lba, blocks, capacity });
+            return Error::BlockRange { nsid: self.nsid(), lba, blocks, capacity };
         }
-        if !region.is_of(&self.device) {
-            return Err(Error::ForeignRegion);
-        }
-        Ok(())
+        Error::ForeignRegion
     }
 }
 

@@ -74,8 +74,8 @@ impl Region {
     ///
     /// # Errors
     ///
-    /// The region and [`Error::Busy`] while a command that moves it is outstanding, or [`Error::Cloned`] while another
-    /// clone exists.
+    /// The region and [`Error::Busy`] while a command that moves it is outstanding, [`Error::Cloned`] while another
+    /// clone exists, or [`Error::Forked`].
     pub fn release(self) -> Result<(), (Self, Error)> {
         self.release_with(Drain::Check)
     }
@@ -95,7 +95,7 @@ impl Region {
         };
         match registered.detach(drain) {
             Ok(()) => Ok(()),
-            Err(busy) => Err((Self { inner: Arc::new(registered) }, busy.into())),
+            Err(error) => Err((Self { inner: Arc::new(registered) }, error)),
         }
     }
 
@@ -115,8 +115,8 @@ impl Region {
 }
 
 impl Registered {
-    fn detach(&mut self, drain: Drain) -> Result<(), ugds_queue::Busy> {
-        self.device.detach(&self.mapped, drain)?;
+    fn detach(&mut self, drain: Drain) -> Result<(), Error> {
+        self.device.engine().detach(&self.mapped, drain)?;
         // So that the mapping goes with this region, even where another device's still has the memory.
         self.memory.detach(self.mapped.domain());
         Ok(())

@@ -31,13 +31,13 @@ pub struct QueueStats {
 }
 
 impl QueueStats {
-    pub(crate) fn new(qid: Qid, counters: Counters, outstanding: u32) -> Self {
+    pub(crate) fn new(qid: Qid, counters: Counters, bytes: u64, outstanding: u32) -> Self {
         Self {
             qid,
             submitted: counters.submitted,
             completed: counters.completed,
             failed: counters.failed,
-            bytes: counters.bytes,
+            bytes,
             doorbells: counters.rings,
             outstanding,
         }

@@ -113,7 +113,7 @@ impl ReadWrite {
         let tags = u32::from(self.application_tag_mask) << 16 | u32::from(self.application_tag);
         Sqe::new(self.opcode.0, self.nsid)
             .with_cdw10_11(self.slba.0)
-            .with_cdw12(u32::from(self.flags.into_bits()) << 16 | u32::from(self.blocks.z()))
+            .with_cdw12(u32::from(self.flags.into_bits()) << 16 | self.blocks.z_in_word())
             .with_cdw13(self.cdw13)
             .with_cdw14(self.reference_tag)
             .with_cdw15(tags)

@@ -46,8 +46,6 @@ impl Shape {
 
 /// The shape of a transfer of `len_bytes` that begins at `start`, an address or only its offset in the page.
 ///
-/// A list of more than `u32::MAX` entries, which no command can ask for, is reported as one of `u32::MAX`.
-///
 /// # Examples
 ///
 /// ```
@@ -60,13 +58,23 @@ impl Shape {
 /// ```
 #[inline]
 #[must_use]
-pub const fn shape(page: PageSize, start: u64, len_bytes: u64) -> Shape {
-    match pages(page, start, len_bytes) {
-        0 | 1 => Shape::One,
-        2 => Shape::Two,
-        more if more > u32::MAX as u64 => Shape::List { entries: u32::MAX },
-        more => Shape::List { entries: (more - 1) as u32 },
+pub const fn shape(page: PageSize, start: u64, len_bytes: u32) -> Shape {
+    let rest = len_bytes.saturating_sub(1) as u64;
+    if same_page(page, start, start.wrapping_add(rest)) {
+        return Shape::One;
     }
+    // Where the last byte lies, from the start of the first page on.
+    let last = (start & page.mask()) + rest;
+    let two = 2 * page.mask() + 1;
+    // The first comparison alone does for what is longer than two pages, and needs nothing but the length.
+    if rest > two || last > two { Shape::List { entries: (last >> page.shift()) as u32 } } else { Shape::Two }
+}
+
+/// Whether two addresses lie in one page: they differ within it only.
+#[inline]
+#[must_use]
+pub const fn same_page(page: PageSize, one: u64, other: u64) -> bool {
+    one ^ other <= page.mask()
 }
 
 /// The number of controller pages that `len_bytes` from `start`, an address or only its offset in the page, touch.
@@ -101,8 +109,8 @@ mod tests {
             (PageSize::MIN, 4, 8192, Shape::List { entries: 2 }),
             (PageSize::MIN, 0, 1 << 20, Shape::List { entries: 255 }),
             (PageSize::MIN, 512, 1 << 20, Shape::List { entries: 256 }),
-            (PageSize::MIN, 0, u64::MAX, Shape::List { entries: u32::MAX }),
-            (PageSize::MIN, u64::MAX, u64::MAX, Shape::List { entries: u32::MAX }),
+            (PageSize::MIN, 0, u32::MAX, Shape::List { entries: (1 << 20) - 1 }),
+            (PageSize::MIN, u64::MAX, u32::MAX, Shape::List { entries: 1 << 20 }),
             (kib8, 4096, 4096, Shape::One),
             (kib8, 4096, 12288, Shape::Two),
         ];

@@ -1,22 +1,23 @@
 //! The device and its backend.
 //!
-//! What the device itself costs is in `null_device_complete` and `null_device_acknowledge`, which are never inlined, so
-//! that a profiler can leave them out by name.
+//! What the device itself costs is in functions whose names begin with `null_device_`, which are never inlined, so that
+//! a profiler can leave them out by name.
 //!
 //! UNSAFETY: plays the backend and the device, over leaked buffers.
 
 #![allow(unsafe_code)]
 
+use super::admin::{DOORBELLS, Registers, null_device_admin};
 use nvme_proto::admin::Opcode;
-use nvme_proto::register::{Cc, Property};
-use nvme_proto::{BusAddr, PageSize};
+use nvme_proto::register::Property;
+use nvme_proto::{BusAddr, Qid};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use ugds_hal::pcie::{self, Doorbell, PciePort};
 use ugds_hal::{
-    Admin, AdminError, Backend, Command, Direction, Dma, DomainId, Extent, HalError, Layout, Mapping,
-    MonotonicClock, OpenError, PortSpec, Quarantine, Source, Traits,
+    Admin, AdminError, Backend, Direction, Dma, DomainId, Extent, HalError, Layout, Mapping, MonotonicClock,
+    OpenError, PortSpec, Quarantine, QueueCommand, Source, Traits,
 };
 
 /// A backend whose bus addresses are the host's.
@@ -24,37 +25,55 @@ use ugds_hal::{
 pub struct Null {
     traits: Traits,
     clock: MonotonicClock,
+    registers: Registers,
+    admin: Arc<NullQueue>,
 }
 
 /// The rings of one queue pair, as the device knows them.
 #[derive(Debug, Default)]
-struct Rings {
-    submission: AtomicU64,
-    completion: AtomicU64,
+pub(super) struct Rings {
+    pub(super) submission: AtomicU64,
+    pub(super) completion: AtomicU64,
     entries: AtomicU16,
+    /// Commands fetched, free-running.
+    fetched: AtomicU16,
     /// Commands completed, free-running.
     done: AtomicU16,
 }
 
-/// A doorbell of the null device.
+/// A doorbell of the null device: that of a submission queue makes the device work, to the other nobody listens.
 #[derive(Debug)]
-pub enum NullBell {
-    /// Of the submission queue: it makes the device work.
-    Submission(Arc<NullQueue>),
-    /// Of the completion queue: nobody listens.
-    Completion,
+pub struct NullBell {
+    queue: Arc<NullQueue>,
+    ring: fn(&NullQueue, u16),
 }
 
 /// One queue of the null device.
 #[derive(Debug, Default)]
-pub struct NullQueue(Rings);
+pub struct NullQueue(pub(super) Rings);
 
 impl Null {
     /// Creates one.
     #[must_use]
     pub fn new() -> Self {
         let traits = Traits::local(DomainId::fresh(), "null", "nowhere: nothing is moved".into());
-        Self { traits, clock: MonotonicClock::new() }
+        let admin = Arc::default();
+        Self { traits, clock: MonotonicClock::new(), registers: Registers::default(), admin }
+    }
+
+    /// How many doorbells were written since the program began.
+    #[must_use]
+    pub fn doorbells() -> u64 {
+        DOORBELLS.load(Ordering::Relaxed)
+    }
+}
+
+impl NullQueue {
+    /// A queue of `entries` entries at its start.
+    pub(super) fn reset(&self, entries: u16) {
+        self.0.entries.store(entries, Ordering::Relaxed);
+        self.0.fetched.store(0, Ordering::Relaxed);
+        self.0.done.store(0, Ordering::Relaxed);
     }
 }
 
@@ -67,51 +86,77 @@ impl Default for Null {
 impl Doorbell for NullBell {
     #[inline]
     fn write(&self, value: u32) {
-        match self {
-            Self::Submission(queue) => null_device_complete(&queue.0, value as u16),
-            Self::Completion => null_device_acknowledge(),
-        }
+        (self.ring)(&self.queue, value as u16);
     }
 }
 
 /// Completes every command up to `tail`.
 #[inline(never)]
-fn null_device_complete(rings: &Rings, tail: u16) {
-    let entries = rings.entries.load(Ordering::Relaxed);
-    let submission = rings.submission.load(Ordering::Relaxed) as usize as *const u32;
-    let completion = rings.completion.load(Ordering::Relaxed) as usize as *const AtomicU32;
-    let mut done = rings.done.load(Ordering::Relaxed);
-    while done & (entries - 1) != tail {
-        let slot = usize::from(done & (entries - 1));
-        // SAFETY: the slot is masked, and the rings have that many entries of 64 and 16 bytes.
-        let cid = unsafe { submission.add(slot * 16).read_volatile() } >> 16;
-        let phase = u32::from(done & entries == 0);
-        done = done.wrapping_add(1);
-        // SAFETY: as above; both sides reach completions by atomics.
-        unsafe { &*completion.add(slot * 4 + 2) }.store(u32::from(done & (entries - 1)), Ordering::Relaxed);
-        // SAFETY: as above.
-        unsafe { &*completion.add(slot * 4 + 3) }.store(cid | phase << 16, Ordering::Release);
+fn null_device_complete(queue: &NullQueue, tail: u16) {
+    DOORBELLS.fetch_add(1, Ordering::Relaxed);
+    while let Some(command) = submitted(queue, tail) {
+        // SAFETY: an entry of the submission ring.
+        let first = unsafe { command.read_volatile() };
+        complete(queue, first >> 16, 0);
     }
-    rings.done.store(done, Ordering::Relaxed);
+}
+
+/// The next command before `tail`.
+#[inline(always)]
+pub(super) fn submitted(NullQueue(rings): &NullQueue, tail: u16) -> Option<*const u32> {
+    let mask = rings.entries.load(Ordering::Relaxed) - 1;
+    let fetched = rings.fetched.load(Ordering::Relaxed);
+    let slot = fetched & mask;
+    if slot == tail {
+        return None;
+    }
+    rings.fetched.store(fetched.wrapping_add(1), Ordering::Relaxed);
+    let submission = rings.submission.load(Ordering::Relaxed) as usize as *const u32;
+    // SAFETY: the slot is masked, and the ring has that many entries of 64 bytes.
+    Some(unsafe { submission.add(usize::from(slot) * 16) })
+}
+
+/// Completes the command `cid` with `result`.
+#[inline(always)]
+pub(super) fn complete(NullQueue(rings): &NullQueue, cid: u32, result: u32) {
+    let entries = rings.entries.load(Ordering::Relaxed);
+    let done = rings.done.load(Ordering::Relaxed);
+    let head = rings.fetched.load(Ordering::Relaxed) & (entries - 1);
+    let completion = rings.completion.load(Ordering::Relaxed) as usize as *const AtomicU32;
+    let slot = usize::from(done & (entries - 1)) * 4;
+    let phase = u32::from(done & entries == 0);
+    rings.done.store(done.wrapping_add(1), Ordering::Relaxed);
+    // SAFETY: the slot is masked, and the ring has that many entries of 16 bytes; both sides reach them by atomics.
+    unsafe { &*completion.add(slot) }.store(result, Ordering::Relaxed);
+    // SAFETY: as above.
+    unsafe { &*completion.add(slot + 2) }.store(u32::from(head), Ordering::Relaxed);
+    // SAFETY: as above.
+    unsafe { &*completion.add(slot + 3) }.store(cid | phase << 16, Ordering::Release);
 }
 
 #[inline(never)]
-fn null_device_acknowledge() {
-    std::hint::black_box(());
+fn null_device_acknowledge(_: &NullQueue, _head: u16) {
+    DOORBELLS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Takes the addresses of the rings from the commands that create them.
-struct Clerk(Arc<NullQueue>);
+/// Takes the addresses of the rings from the commands that create them, and passes these on.
+struct Clerk<'a, 'b> {
+    queue: Arc<NullQueue>,
+    admin: Option<&'a mut (dyn Admin + 'b)>,
+}
 
-impl Admin for Clerk {
-    fn execute(&mut self, command: &Command<'static>) -> Result<u32, AdminError> {
+impl Admin for Clerk<'_, '_> {
+    fn execute(&mut self, command: &QueueCommand) -> Result<u32, AdminError> {
         let sqe = command.sqe();
         match Opcode(sqe.opcode) {
-            Opcode::CREATE_SQ => self.0.0.submission.store(sqe.prp1().0, Ordering::Relaxed),
-            Opcode::CREATE_CQ => self.0.0.completion.store(sqe.prp1().0, Ordering::Relaxed),
+            Opcode::CREATE_SQ => self.queue.0.submission.store(sqe.prp1().0, Ordering::Relaxed),
+            Opcode::CREATE_CQ => self.queue.0.completion.store(sqe.prp1().0, Ordering::Relaxed),
             _ => {}
         }
-        Ok(0)
+        match &mut self.admin {
+            Some(admin) => admin.execute(command),
+            None => Ok(0),
+        }
     }
 }
 
@@ -134,14 +179,12 @@ impl Backend for Null {
     }
 
     fn property_read(&self, property: Property) -> Result<u64, HalError> {
-        match property {
-            Property::CC => Ok(Cc::for_page(PageSize::MIN).with_en(true).into_bits().into()),
-            other => Err(HalError::Register { offset: other.offset(), reason: "the null device has none" }),
-        }
+        self.registers.read(property)
     }
 
     fn property_write(&self, property: Property, value: u64) -> Result<(), HalError> {
         self.traits.enables.note(property, value);
+        self.registers.write(property, value, &self.admin);
         Ok(())
     }
 
@@ -164,19 +207,27 @@ impl Backend for Null {
     fn open_port(
         &self,
         spec: &PortSpec,
-        _admin: Option<&mut dyn Admin>,
+        admin: Option<&mut dyn Admin>,
     ) -> Result<Self::Port, OpenError<Self::Port>> {
+        let bells = |queue: &Arc<NullQueue>, ring: fn(&NullQueue, u16)| {
+            [ring, null_device_acknowledge as fn(&NullQueue, u16)]
+                .map(|ring| NullBell { queue: Arc::clone(queue), ring })
+        };
+        if spec.qid == Qid::ADMIN {
+            return pcie::open_port(self, spec, None, bells(&self.admin, null_device_admin));
+        }
         let queue = Arc::new(NullQueue::default());
-        queue.0.entries.store(spec.entries, Ordering::Relaxed);
-        let bells = [NullBell::Submission(Arc::clone(&queue)), NullBell::Completion];
-        pcie::open_port(self, spec, Some(&mut Clerk(queue)), bells)
+        queue.reset(spec.entries);
+        let bells = bells(&queue, null_device_complete);
+        // Without an admin queue to be asked through, it is there by itself.
+        pcie::open_port(self, spec, Some(&mut Clerk { queue, admin }), bells)
     }
 
     fn close_port(
         &self,
         port: Self::Port,
-        _admin: Option<&mut dyn Admin>,
+        admin: Option<&mut dyn Admin>,
     ) -> Result<(), Quarantine<Self::Port>> {
-        pcie::close_port(self, port, None)
+        pcie::close_port(self, port, admin)
     }
 }

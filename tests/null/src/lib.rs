@@ -2,6 +2,7 @@
 //!
 //! Everything that a command costs is then the driver's.
 
+mod admin;
 mod device;
 
 pub use device::{Null, NullBell, NullQueue};

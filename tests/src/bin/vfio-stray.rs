@@ -28,8 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     queue.ring();
     let deadline = vfio.clock().now().after(std::time::Duration::from_secs(10));
     while vfio.clock().now() < deadline {
-        if let Some(done) = queue.reap()?.first() {
-            println!("the device answered: {}", done.status);
+        if queue.reap(|done| println!("the device answered: {}", done.status()))? != 0 {
             controller.shut_down(vec![queue])?;
             return Ok(());
         }

@@ -181,10 +181,9 @@ impl<P: Port, C: Clock> Port for FaultyPort<P, C> {
     }
 
     #[inline]
-    fn publish(&mut self) {
-        if !(self.active && self.state.is_deaf()) {
-            self.port.publish();
-        }
+    fn publish(&mut self) -> bool {
+        let deaf = self.active && self.state.is_deaf();
+        !deaf && self.port.publish()
     }
 
     #[inline]

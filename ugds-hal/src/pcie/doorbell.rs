@@ -49,10 +49,13 @@ impl ShadowPages {
     ) -> Result<Self, HalError> {
         let bytes = usize::try_from(page.bytes()).unwrap_or(usize::MAX);
         let layout = |direction| Layout { len_bytes: bytes, align_bytes: bytes, direction };
+        // The device should only read the shadows, but QEMU's stores its own positions there first.
+        let shadow = backend.memory(layout(Direction::Both))?;
+        // Only when both are there is anything to leak: the device knows of neither yet.
+        let event_index = backend.memory(layout(Direction::DeviceWrites))?;
         Ok(Self {
-            // The device should only read the shadows, but QEMU's stores its own positions there first.
-            shadow: ManuallyDrop::new(backend.memory(layout(Direction::Both))?),
-            event_index: ManuallyDrop::new(backend.memory(layout(Direction::DeviceWrites))?),
+            shadow: ManuallyDrop::new(shadow),
+            event_index: ManuallyDrop::new(event_index),
             doorbell_stride,
             era: backend.traits().era(),
             released: AtomicBool::new(false),
@@ -106,13 +109,17 @@ impl<D: Doorbell> Bell<D> {
     #[inline]
     pub(super) fn write(&mut self, value: u16) {
         order::before_doorbell();
-        match &mut self.shadow {
-            None => self.register.write(u32::from(value)),
-            Some(shadow) => {
-                if shadow.store(value) {
-                    self.register.write(u32::from(value));
-                }
-            }
+        if self.shadow.is_some() {
+            return self.write_shadow(value);
+        }
+        self.register.write(u32::from(value));
+    }
+
+    /// Out of line, since few controllers offer shadows.
+    #[inline(never)]
+    fn write_shadow(&mut self, value: u16) {
+        if self.shadow.as_mut().is_none_or(|shadow| shadow.store(value)) {
+            self.register.write(u32::from(value));
         }
     }
 }
@@ -142,10 +149,10 @@ impl Shadow {
             return true;
         };
         // Release: the device that sees the new value must see the entries behind it.
-        shadow.store(u32::from(value), Ordering::Release);
+        shadow.store(u32::from(value).to_le(), Ordering::Release);
         order::between_shadow_and_event_index();
         // Relaxed: ordered by the fence; a stale value only costs a doorbell.
-        let event = event_index.load(Ordering::Relaxed) as u16;
+        let event = u32::from_le(event_index.load(Ordering::Relaxed)) as u16;
         let last = core::mem::replace(&mut self.last, value);
         dbbuf::need_doorbell(event, value, last)
     }

@@ -8,7 +8,7 @@ use super::ring::Rings;
 use super::{Doorbell, PciePort};
 use crate::{
     Admin, AdminError, Backend, Command, Completion, Direction, Dma, HalError, Layout, OpenError, PortSpec,
-    Quarantine,
+    Quarantine, QueueCommand,
 };
 use nvme_proto::admin::{CreateCq, CreateSq, DeleteCq, DeleteSq, Priority};
 use nvme_proto::register::{Aqa, Property};
@@ -174,5 +174,5 @@ fn execute(admin: &mut dyn Admin, sqe: Sqe) -> Result<(), AdminError> {
     // SAFETY: the rings are mapped in the direction of their use for as many entries as the commands say, and the
     // port keeps them until the device has confirmed the deletion or is proved to have stopped.
     let command = unsafe { Command::new_unchecked(sqe) };
-    admin.execute(&command).map(drop)
+    admin.execute(&QueueCommand::new(command)).map(drop)
 }

@@ -14,7 +14,8 @@ use nvme_proto::{BusAddr, Cid, Count16, Cqe, DataPointer, Lba, Nsid, PageSize, Q
 use ugds_hal::emu::{Emu, EmuConfig, EmuDoorbell, Mode};
 use ugds_hal::pcie::{PciePort, ShadowPages};
 use ugds_hal::{
-    Admin, AdminError, Backend, Clock, Command, Completion, Direction, Dma, Layout, Port, PortSpec, Stop,
+    Admin, AdminError, Backend, Clock, Command, Completion, Direction, Dma, Layout, Port, PortSpec,
+    QueueCommand, Stop,
 };
 
 pub type EmuPort = PciePort<EmuDoorbell>;
@@ -82,7 +83,7 @@ impl Queue {
 }
 
 impl Admin for Queue {
-    fn execute(&mut self, command: &Command<'_>) -> Result<u32, AdminError> {
+    fn execute(&mut self, command: &QueueCommand) -> Result<u32, AdminError> {
         let sqe = *command.sqe();
         self.run(&sqe).map(|result| result as u32).map_err(|status| AdminError::status(&sqe, status))
     }
@@ -205,7 +206,7 @@ pub fn pointer_to(emu: &Emu, page: PageSize, at: &dyn Fn(u64) -> BusAddr, len: u
     let first = at(0);
     let rest = page.bytes() - first.offset_in(page);
     let entry = |index: u32| at(rest + u64::from(index) * page.bytes());
-    match prp::shape(page, first.0, len) {
+    match prp::shape(page, first.0, len.try_into().unwrap()) {
         prp::Shape::One => Pointer { pointer: DataPointer::prp(first, BusAddr(0)), _list: None },
         prp::Shape::Two => Pointer { pointer: DataPointer::prp(first, entry(0)), _list: None },
         prp::Shape::List { entries } => {

@@ -1,7 +1,7 @@
 //! The admin queue: one command at a time, waited for.
 
 use super::ControllerError;
-use crate::{Completed, QueuePair, Wedge};
+use crate::{Generations, QueuePair, Wedge};
 use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::sync::Arc;
@@ -10,9 +10,9 @@ use core::fmt;
 use core::time::Duration;
 use nvme_proto::admin::{Identify, LogId};
 use nvme_proto::event::Event;
-use nvme_proto::{PageSize, Qid};
+use nvme_proto::{PageSize, Qid, Status};
 use ugds_hal::{
-    Admin, AdminError, Backend, Command, Completion, Direction, Dma, Layout, PortSpec, Stopped, poll,
+    Admin, AdminError, Backend, Completion, Direction, Dma, Layout, PortSpec, QueueCommand, Stopped, poll,
 };
 use ugds_mem::{Io, Mapped, MemError, Transfer};
 use zerocopy::{FromBytes, IntoBytes};
@@ -36,7 +36,7 @@ impl<B: Backend> AdminQueue<B> {
         backend: &Arc<B>,
         page: PageSize,
         timeout: Duration,
-        generations: bool,
+        generations: Generations,
     ) -> Result<Self, ControllerError> {
         let align_bytes = usize::try_from(page.bytes()).unwrap_or(usize::MAX);
         let layout = Layout { len_bytes: BUFFER_BYTES, align_bytes, direction: Direction::Both };
@@ -71,24 +71,24 @@ impl<B: Backend> AdminQueue<B> {
         })?;
         match done {
             None => Err(self.late(opcode, limit)),
-            Some(done) if done.status.is_success() => Ok(done.result as u32),
-            Some(done) => Err(AdminError::Status { opcode, status: done.status }),
+            Some((status, result)) if status.is_success() => Ok(result),
+            Some((status, _)) => Err(AdminError::Status { opcode, status }),
         }
     }
 
-    /// Makes one pass, keeps the events, and returns the command's completion if it is there.
-    fn reap(&mut self, opcode: u8) -> Result<Option<Completed>, AdminError> {
-        let completed = self.pair.reap().map_err(|wedge| unusable(opcode, &wedge))?;
-        let mut command = None;
-        for done in completed {
-            match done.cookie {
-                COMMAND => command = Some(*done),
-                // A request that failed, because there are too many, is not made again.
-                _ if done.status.is_success() => self.events.push(Event::from_result(done.result as u32)),
-                _ => {}
-            }
+    /// Makes one pass, keeps the events, and returns status and result of the command if it ended.
+    fn reap(&mut self, opcode: u8) -> Result<Option<(Status, u32)>, AdminError> {
+        let (mut command, events) = (None, &mut self.events);
+        let passed = self.pair.reap(|done| match (done.cookie, done.status()) {
+            (COMMAND, status) => command = Some((status, done.result() as u32)),
+            (_, status) if status.is_success() => events.push(Event::from_result(done.result() as u32)),
+            // A request that failed, because there are too many, is not made again.
+            _ => {}
+        });
+        match passed {
+            Ok(_) => Ok(command),
+            Err(wedge) => Err(unusable(opcode, &wedge)),
         }
-        Ok(command)
     }
 
     /// Gives the controller `count` requests that it completes when something happens.
@@ -160,8 +160,8 @@ impl<B: Backend> AdminQueue<B> {
 }
 
 impl<B: Backend> Admin for AdminQueue<B> {
-    fn execute(&mut self, command: &Command<'static>) -> Result<u32, AdminError> {
-        self.run(&Io::from_command(*command))
+    fn execute(&mut self, command: &QueueCommand) -> Result<u32, AdminError> {
+        self.run(&Io::of_queue(command))
     }
 }
 

@@ -72,8 +72,7 @@ struct Disabled<B> {
 
 impl<B: Backend> Disabled<B> {
     fn enable(self, claim: Claim) -> Result<Enabled<B>, ControllerError> {
-        let Known { backend, options, page, .. } = &self.known;
-        let admin = match AdminQueue::open(backend, *page, options.admin_timeout, options.cid_generations) {
+        let admin = match self.known.configure().and_then(|()| self.known.open_admin_queue()) {
             Ok(admin) => admin,
             Err(error) => {
                 claim.unused();
@@ -89,12 +88,20 @@ impl<B: Backend> Disabled<B> {
 }
 
 impl<B: Backend> Known<B> {
+    /// Sets everything but the bit that makes the controller look at it. Before the admin queue, which belongs to the
+    /// era that begins with the enabling: no proof would cover it if the controller were never enabled.
+    fn configure(&self) -> Result<(), ControllerError> {
+        let cc = Cc::for_page(self.page).into_bits();
+        Ok(self.backend.property_write(Property::CC, cc.into())?)
+    }
+
+    fn open_admin_queue(&self) -> Result<AdminQueue<B>, ControllerError> {
+        AdminQueue::open(&self.backend, self.page, self.options.admin_timeout, self.options.cid_generations)
+    }
+
     fn switch_on(&mut self) -> Result<(), ControllerError> {
-        let cc = Cc::for_page(self.page);
-        // The configuration first, then the bit that makes the controller look at it.
-        for cc in [cc, cc.with_en(true)] {
-            self.backend.property_write(Property::CC, u64::from(cc.into_bits()))?;
-        }
+        let cc = Cc::for_page(self.page).with_en(true).into_bits();
+        self.backend.property_write(Property::CC, cc.into())?;
         self.wait_ready()
     }
 

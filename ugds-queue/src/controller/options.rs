@@ -1,5 +1,6 @@
 //! What a caller may choose about a controller.
 
+use crate::Generations;
 use core::time::Duration;
 
 /// How a controller is brought up. `Default` suits any controller.
@@ -19,7 +20,7 @@ pub struct Options {
     /// Use SGLs where the controller takes them.
     pub sgl: bool,
     /// Count generations in command identifiers. Off only for controllers that choke on large ones.
-    pub cid_generations: bool,
+    pub cid_generations: Generations,
 }
 
 impl Default for Options {
@@ -31,7 +32,7 @@ impl Default for Options {
             ready_floor: Duration::from_secs(5),
             shadow_doorbells: true,
             sgl: true,
-            cid_generations: true,
+            cid_generations: Generations::On,
         }
     }
 }

@@ -1,12 +1,14 @@
 //! A queue pair that many threads share.
 
 use super::cell::Cell;
+use super::landing::Landing;
+use super::rota::{Duty, Rota, Sleeper, Woken};
+use super::sync::{Mutex, MutexGuard, Thread, ThreadId};
 use nvme_proto::{Cid, Qid, Status};
 use std::fmt::Write;
-use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
-use ugds_hal::Port;
-use ugds_mem::{Io, Mapped};
+use std::sync::{Arc, PoisonError, TryLockError};
+use ugds_hal::{Instant, Port};
+use ugds_mem::{Io, Mapped, MemError};
 use ugds_queue::{Busy, Counters, QueuePair, SubmitError, Wedge};
 
 /// One queue pair behind a lock, and a cell for each command that somebody waits for.
@@ -14,10 +16,10 @@ use ugds_queue::{Busy, Counters, QueuePair, SubmitError, Wedge};
 /// The lock is held to stage and ring, or for one pass of reaping, never while waiting. Whoever waits reaps for
 /// everybody.
 pub(crate) struct Channel<P> {
+    /// Lock order: after the device's controller. No other lock is taken under it, and no two channels' but by whoever
+    /// stops the device, in order of their queues.
     state: Mutex<State<P>>,
     cells: Box<[Cell]>,
-    /// The cell released last, which is still in the cache.
-    recent: AtomicU16,
 }
 
 struct State<P> {
@@ -25,6 +27,20 @@ struct State<P> {
     pair: Option<QueuePair<P>>,
     /// Cells that no command uses. Released ones are not among them until they are reclaimed.
     free: Vec<u16>,
+    /// Bytes that commands moved which ended well.
+    bytes: u64,
+    rota: Rota<Awaits>,
+    /// Where the outcomes of batches go, by the number in the upper half of a command's name, less one.
+    landings: Vec<Option<Arc<Landing>>>,
+}
+
+/// What somebody who sleeps waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Awaits {
+    /// The outcome of a command.
+    Command(Claim),
+    /// More outcomes at a landing than were taken.
+    Landing { id: u32, taken: u32 },
 }
 
 /// A command that was submitted, until its outcome is taken.
@@ -50,6 +66,8 @@ pub(crate) enum Refused {
     Closed,
     /// The queue's own reason.
     Submit(SubmitError),
+    /// The command could not be made.
+    Memory(MemError),
 }
 
 /// What a look at the completion queue brought.
@@ -65,14 +83,21 @@ pub(crate) enum Look {
 
 impl<P: Port> Channel<P> {
     pub(crate) fn new(pair: QueuePair<P>) -> Self {
-        // Twice the slots: when no cell is left, at least half of them wait to be collected or reclaimed.
-        let count = pair.slots() * 2;
-        let free = (0..count).rev().collect();
+        // As many as slots: a cell is taken for a command that was placed, and no more are placed.
+        let count = pair.slots();
+        let state = State {
+            pair: Some(pair),
+            free: (0..count).rev().collect(),
+            bytes: 0,
+            rota: Rota::with_room(count.into()),
+            landings: Vec::new(),
+        };
         let cells = (0..count).map(|_| Cell::default()).collect();
-        Self { state: Mutex::new(State { pair: Some(pair), free }), cells, recent: AtomicU16::new(0) }
+        Self { state: Mutex::new(state), cells }
     }
 
     /// Locks the queue for a burst of commands.
+    #[inline]
     pub(crate) fn burst(&self) -> Burst<'_, P> {
         Burst { state: self.lock(), channel: self }
     }
@@ -83,8 +108,52 @@ impl<P: Port> Channel<P> {
         let cell = &self.cells[usize::from(claim.cell)];
         let status = cell.outcome()?;
         cell.release();
-        // Relaxed: a hint; `reclaim` decides.
-        self.recent.store(claim.cell, Ordering::Relaxed);
+        Some(status)
+    }
+
+    /// Submits the command that `make` makes, and tells the device. It is made under the lock, so that it does not have to
+    /// be kept meanwhile. `None` for whatever reason: [`Burst::stage`] says which.
+    #[inline(always)]
+    pub(super) fn submit<'a>(&self, make: impl FnOnce() -> Result<Io<'a>, MemError>) -> Option<Claim> {
+        let mut state = self.lock();
+        let State { pair: Some(pair), free, .. } = &mut *state else { return None };
+        let Ok(io) = make() else { return None };
+        let cell = free.pop()?;
+        match pair.submit(&io, cell.into()) {
+            Ok(ticket) => {
+                pair.ring();
+                Some(Claim { cell, cid: ticket.cid() })
+            }
+            Err(_) => {
+                free.push(cell);
+                None
+            }
+        }
+    }
+
+    /// Takes the next completion, if it is there and nobody else is looking, and returns the outcome if it is that of
+    /// `claim`, which means nothing then. It is for a caller whose command may well be the queue's only one.
+    // A call: what it needs in registers is not what its caller does.
+    #[inline(never)]
+    pub(super) fn look_for(&self, claim: Claim) -> Option<Status> {
+        let mut state = self.state.try_lock().ok()?;
+        let State { pair: Some(pair), bytes, landings, free, rota } = &mut *state else { return None };
+        if !rota.is_quiet() {
+            // Those who sleep are woken on the long way.
+            return None;
+        }
+        let mut found = None;
+        // What breaks the queue is met again on the long way.
+        let _ = pair.reap_one(|done| found = Some((done.cookie, done.len_bytes, done.status())));
+        let (cookie, len_bytes, status) = found?;
+        if status.is_success() {
+            *bytes += u64::from(len_bytes);
+        }
+        if cookie != u64::from(claim.cell) {
+            hand_out(&self.cells, landings, cookie, status);
+            return None;
+        }
+        free.push(claim.cell);
         Some(status)
     }
 
@@ -96,12 +165,91 @@ impl<P: Port> Channel<P> {
             Err(TryLockError::WouldBlock) => return Ok(Look::Elsewhere),
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
         };
-        let Some(pair) = &mut state.pair else { return Ok(Look::Closed) };
-        let completed = pair.reap()?;
-        for done in completed {
-            self.cells[done.cookie as usize].complete(done.status);
+        let State { pair: Some(pair), bytes, landings, .. } = &mut *state else { return Ok(Look::Closed) };
+        let passed = pair.reap(|done| {
+            let status = done.status();
+            if status.is_success() {
+                *bytes += u64::from(done.len_bytes);
+            }
+            hand_out(&self.cells, landings, done.cookie, status);
+        });
+        let ended = passed?;
+        if ended != 0 && !state.rota.is_quiet() {
+            self.wake(state, |landings, sleeper| self.is_over(landings, sleeper.awaits));
         }
-        Ok(Look::Ended(completed.len()))
+        Ok(Look::Ended(ended))
+    }
+
+    /// Gives a thread that waits for a command something to do.
+    pub(super) fn enlist(&self, thread: Thread, awaits: Awaits, deadline: Instant) -> Duty {
+        let mut state = self.lock();
+        // Under the lock: whoever reaps it later sees who sleeps.
+        if state.pair.is_none() || self.is_over(&state.landings, awaits) {
+            return Duty::Over;
+        }
+        state.rota.enlist(Sleeper { thread, awaits, deadline })
+    }
+
+    /// Strikes a thread off, and wakes the one that has its duty now.
+    pub(super) fn resign(&self, thread: ThreadId) {
+        let next = self.lock().rota.resign(thread);
+        if let Some(next) = next {
+            next.unpark();
+        }
+    }
+
+    /// Wakes those whose deadline has passed: nobody but the poller looks at a clock that may be virtual.
+    #[cold]
+    pub(super) fn wake_late(&self, now: Instant) {
+        let state = self.lock();
+        if !state.rota.is_quiet() {
+            self.wake(state, |_, sleeper| now >= sleeper.deadline);
+        }
+    }
+
+    #[cold]
+    fn wake<'c>(
+        &'c self,
+        mut state: MutexGuard<'c, State<P>>,
+        is_over: impl Fn(&[Option<Arc<Landing>>], &Sleeper<Awaits>) -> bool,
+    ) {
+        loop {
+            let mut woken = Woken::default();
+            let State { rota, landings, .. } = &mut *state;
+            let all = rota.wake(&mut woken, |sleeper| is_over(landings, sleeper));
+            drop(state);
+            woken.wake();
+            if all {
+                return;
+            }
+            state = self.lock();
+        }
+    }
+
+    fn is_over(&self, landings: &[Option<Arc<Landing>>], awaits: Awaits) -> bool {
+        match awaits {
+            Awaits::Command(claim) => self.cells[usize::from(claim.cell)].outcome().is_some(),
+            Awaits::Landing { id, taken } => match landings.get(id as usize) {
+                Some(Some(landing)) => landing.is_ahead_of(taken),
+                _ => true,
+            },
+        }
+    }
+
+    /// Sends the outcomes of commands that are named for it to `landing`.
+    pub(super) fn add_landing(&self, id: u32, landing: &Arc<Landing>) {
+        let landings = &mut self.lock().landings;
+        if landings.len() <= id as usize {
+            landings.resize(id as usize + 1, None);
+        }
+        landings[id as usize] = Some(Arc::clone(landing));
+    }
+
+    /// Forgets a landing. What is still outstanding for it lands nowhere.
+    pub(super) fn forget_landing(&self, id: u32) {
+        if let Some(landing) = self.lock().landings.get_mut(id as usize) {
+            *landing = None;
+        }
     }
 
     /// Stops the queue for good.
@@ -120,10 +268,10 @@ impl<P: Port> Channel<P> {
         }
     }
 
-    /// What went through so far, and how many commands are outstanding.
-    pub(crate) fn counters(&self) -> Option<(Qid, Counters, u32)> {
+    /// What went through so far, in commands and in bytes, and how many commands are outstanding.
+    pub(crate) fn counters(&self) -> Option<(Qid, Counters, u64, u32)> {
         let state = self.lock();
-        state.pair.as_ref().map(|pair| (pair.qid(), pair.counters(), pair.outstanding()))
+        state.pair.as_ref().map(|pair| (pair.qid(), pair.counters(), state.bytes, pair.outstanding()))
     }
 
     /// Adds what is in flight to a report. A queue that somebody holds at the moment says only that.
@@ -152,9 +300,10 @@ impl<P: Port> Channel<P> {
 
     /// Locks the channel in order to close it.
     pub(crate) fn closing(&self) -> Closing<'_, P> {
-        Closing { state: self.lock() }
+        Closing { state: self.lock(), channel: self }
     }
 
+    #[inline]
     fn lock(&self) -> MutexGuard<'_, State<P>> {
         // Nothing under the lock leaves the queue half-changed when it panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -164,6 +313,7 @@ impl<P: Port> Channel<P> {
 /// A channel that nobody else uses at the moment.
 pub(crate) struct Closing<'c, P> {
     state: MutexGuard<'c, State<P>>,
+    channel: &'c Channel<P>,
 }
 
 impl<P: Port> Closing<'_, P> {
@@ -177,9 +327,11 @@ impl<P: Port> Closing<'_, P> {
         self.state.pair.as_ref().is_some_and(|pair| pair.wedged().is_some())
     }
 
-    /// Takes the queue pair out; the channel is closed then.
+    /// Takes the queue pair out; the channel is closed then, and everybody who sleeps is told.
     pub(crate) fn close(mut self) -> Option<QueuePair<P>> {
-        self.state.pair.take()
+        let pair = self.state.pair.take();
+        self.channel.wake(self.state, |_, _| true);
+        pair
     }
 }
 
@@ -191,26 +343,31 @@ pub(crate) struct Burst<'c, P: Port> {
 
 impl<P: Port> Burst<'_, P> {
     /// Stages one command.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn stage(&mut self, io: &Io<'_>) -> Result<Claim, Refused> {
-        let State { pair, free } = &mut *self.state;
-        let permit = pair.as_mut().ok_or(Refused::Closed)?.permit()?;
+        let State { pair: Some(pair), free, .. } = &mut *self.state else { return Err(Refused::Closed) };
         let cells = &self.channel.cells;
-        let recent = self.channel.recent.load(Ordering::Relaxed);
-        let cell = if cells[usize::from(recent)].reclaim() {
-            recent
-        } else {
-            free.pop().or_else(|| sweep(cells, free)).ok_or(Refused::Full)?
-        };
-        match permit.stage(io, u64::from(cell)) {
-            Ok(ticket) => {
-                cells[usize::from(cell)].begin();
-                Ok(Claim { cell, cid: ticket.cid() })
-            }
+        let Some(cell) = free.pop().or_else(|| sweep(cells, free)) else { return Err(Refused::Full) };
+        match pair.submit(io, cell.into()) {
+            Ok(ticket) => Ok(Claim { cell, cid: ticket.cid() }),
             Err(error) => {
                 free.push(cell);
                 Err(error.into())
             }
+        }
+    }
+}
+
+impl<P: Port> Burst<'_, P> {
+    /// Stages one command of a batch, whose outcome goes to the landing that `cookie` names.
+    #[inline(always)]
+    pub(crate) fn stage_for(&mut self, io: &Io<'_>, cookie: u64) -> Result<Cid, Refused> {
+        match &mut self.state.pair {
+            Some(pair) => match pair.submit(io, cookie) {
+                Ok(ticket) => Ok(ticket.cid()),
+                Err(error) => Err(error.into()),
+            },
+            None => Err(Refused::Closed),
         }
     }
 }
@@ -224,6 +381,19 @@ impl<P: Port> Drop for Burst<'_, P> {
     }
 }
 
+/// Leaves an outcome where the owner of the command looks for it.
+#[inline]
+fn hand_out(cells: &[Cell], landings: &[Option<Arc<Landing>>], cookie: u64, status: Status) {
+    match (cookie >> 32) as usize {
+        0 => cells[cookie as usize].complete(status),
+        landing => {
+            if let Some(Some(landing)) = landings.get(landing - 1) {
+                landing.land(cookie as u32, status);
+            }
+        }
+    }
+}
+
 /// Puts the released cells back on the free list, and takes one.
 #[cold]
 fn sweep(cells: &[Cell], free: &mut Vec<u16>) -> Option<u16> {
@@ -233,6 +403,7 @@ fn sweep(cells: &[Cell], free: &mut Vec<u16>) -> Option<u16> {
 }
 
 impl From<SubmitError> for Refused {
+    #[cold]
     fn from(error: SubmitError) -> Self {
         match error {
             SubmitError::Full { .. } => Self::Full,

@@ -1,31 +1,38 @@
 //! One opened device: its controller, its queues, and the rule that chooses among them.
 
-use super::channel::{Channel, Closing};
+use super::batch::Work;
+use super::channel::{Channel, Closing, Refused};
+use super::policy::{self, Rule};
 use super::record::{Event, Record};
 use super::report::report;
+use super::wait::look;
 use crate::error::Error;
+use crate::namespace::Namespace;
+use crate::options::Options;
 use crate::stats::{QueueStats, Stats};
 use nvme_proto::Qid;
-use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use ugds_hal::{Backend, Clock, Process};
 use ugds_mem::{Mapped, Region};
-use ugds_queue::controller::{Controller, ControllerError, ControllerEvent, Options};
-use ugds_queue::{Busy, QueuePair, Wedge};
-use ugds_sched::{Place, RoundRobin};
+use ugds_queue::controller::{Controller, ControllerError, ControllerEvent};
+use ugds_queue::{Busy, QueuePair, SubmitError, Wedge};
+use ugds_sched::{Class, Ranges, Scheduler};
 
 /// The generic part of a device.
 pub(crate) struct Core<B: Backend> {
     channels: Box<[Channel<B::Port>]>,
     qids: Box<[Qid]>,
-    queue_count: NonZeroUsize,
-    placement: RoundRobin,
+    ranges: Ranges,
+    scheduler: Scheduler<Rule>,
     backend: Arc<B>,
     /// Nothing after the device was closed. Lock order: before the channels' locks.
     controller: Mutex<Option<Controller<B>>>,
     io_timeout: Duration,
+    /// Numbers of landings that came back, and the first that was never used. Lock order: no other is taken under it.
+    landing_ids: Mutex<(Vec<u32>, u32)>,
     process: Process,
     record: Record,
     /// Why the device was given up, and what there was to say about it.
@@ -38,30 +45,31 @@ pub(crate) struct Core<B: Backend> {
 
 impl<B: Backend> Core<B> {
     /// Brings the controller up and opens all the I/O queues that it grants.
-    pub(crate) fn open(
-        backend: Arc<B>,
-        options: Options,
-        io_timeout: Duration,
-    ) -> Result<(Self, Found), Error> {
-        let mut controller = Controller::bring_up(Arc::clone(&backend), options)?;
+    pub(crate) fn open(backend: Arc<B>, options: &Options) -> Result<(Self, Found), Error> {
+        let mut controller = Controller::bring_up(Arc::clone(&backend), options.controller())?;
         let mut pairs = Vec::new();
-        let found = open_queues(&mut controller, &mut pairs).and_then(|()| Found::read(&mut controller));
-        let (found, queue_count) = match (found, NonZeroUsize::new(pairs.len())) {
-            (Ok(found), Some(count)) => (found, count),
-            (found, _) => {
+        let found = open_queues(&mut controller, &mut pairs).and_then(|()| {
+            let found = Found::read(&mut controller)?;
+            let slots = pairs.first().map(QueuePair::slots).ok_or(Error::NoQueues)?;
+            Ok((policy::scheduler(options, &found.facts, pairs.len(), slots)?, found))
+        });
+        let (scheduler, found) = match found {
+            Ok(found) => found,
+            Err(error) => {
                 // The error that matters is the first.
                 let _ = controller.shut_down(pairs);
-                return Err(found.err().unwrap_or(Error::NoQueues));
+                return Err(error);
             }
         };
         let core = Self {
             qids: pairs.iter().map(QueuePair::qid).collect(),
+            ranges: policy::ranges(options.classes, pairs.len()),
             channels: pairs.into_iter().map(Channel::new).collect(),
-            queue_count,
-            placement: RoundRobin::new(),
+            scheduler,
             backend,
             controller: Mutex::new(Some(controller)),
-            io_timeout,
+            io_timeout: options.io_timeout,
+            landing_ids: Mutex::default(),
             process: Process::this(),
             record: Record::default(),
             given_up: OnceLock::new(),
@@ -72,10 +80,65 @@ impl<B: Backend> Core<B> {
         Ok((core, found))
     }
 
-    /// The queue whose turn it is.
     #[inline]
-    pub(crate) fn place(&self) -> usize {
-        self.placement.place(self.queue_count)
+    pub(super) fn scheduler(&self) -> &Scheduler<Rule> {
+        &self.scheduler
+    }
+
+    /// The queues of a class.
+    #[inline]
+    pub(super) fn queues_of(&self, class: Class) -> Range<usize> {
+        self.ranges.of(class)
+    }
+
+    /// Reaps for everybody where the queues of a class have no room, and waits a little. `turns` counts how often in a
+    /// row. The slots are other callers'. They look too, so the longer this takes, the more they need the processor.
+    #[cold]
+    pub(super) fn make_room(&self, class: Class, turns: u32) -> Result<(), Error> {
+        for queue in self.queues_of(class) {
+            look(self, queue)?;
+        }
+        self.clock().relax(turns.saturating_mul(FULL_TURN_WEIGHT));
+        Ok(())
+    }
+
+    /// A batch of up to `depth` requests.
+    pub(super) fn open_batch(&self, depth: usize, namespaces: Arc<[Namespace]>) -> Result<Work, Error> {
+        self.begin()?;
+        // Whether the device is closed.
+        look(self, 0)?;
+        let mut work = Work::new(depth, self.channels.len(), namespaces);
+        work.landing_id = {
+            let (free, next) = &mut *self.landing_ids.lock().unwrap_or_else(PoisonError::into_inner);
+            free.pop().unwrap_or_else(|| {
+                *next += 1;
+                *next - 1
+            })
+        };
+        self.channels.iter().for_each(|channel| channel.add_landing(work.landing_id, work.landing()));
+        Ok(work)
+    }
+
+    /// Takes back the number of a landing that no command is outstanding for.
+    pub(super) fn forget_landing(&self, id: u32) {
+        self.channels.iter().for_each(|channel| channel.forget_landing(id));
+        self.landing_ids.lock().unwrap_or_else(PoisonError::into_inner).0.push(id);
+    }
+
+    /// What to tell whoever was refused for good.
+    #[cold]
+    pub(super) fn refusal(&self, refused: Refused) -> Error {
+        match refused {
+            Refused::Submit(SubmitError::Wedged(wedge)) => {
+                // Whoever met it first may not have looked at anything but its own command.
+                let wedge = self.give_up(wedge);
+                self.stop();
+                wedge.into()
+            }
+            Refused::Submit(error) => error.into(),
+            Refused::Memory(error) => error.into(),
+            Refused::Closed | Refused::Full => self.closed(),
+        }
     }
 
     #[inline]
@@ -187,7 +250,7 @@ impl<B: Backend> Core<B> {
             // A lock may have been held when the process forked.
             return Stats::default();
         }
-        let queue = |(qid, counters, outstanding)| QueueStats::new(qid, counters, outstanding);
+        let queue = |(qid, counters, bytes, outstanding)| QueueStats::new(qid, counters, bytes, outstanding);
         Stats { queues: self.channels.iter().filter_map(Channel::counters).map(queue).collect() }
     }
 
@@ -234,6 +297,13 @@ impl<B: Backend> Core<B> {
             Err(error) => self.note(Event::NotStopped(error.to_string())),
         }
         Ok(stopped?)
+    }
+
+    /// Whether a stop was tried and not proved: what is quarantined then stays so for as long as the process lives.
+    pub(super) fn is_lost(&self) -> bool {
+        // The lock is held while the device is being stopped, so this waits for how that ends.
+        let stopped = self.controller().is_none();
+        stopped && self.quarantined.load(Ordering::Acquire)
     }
 
     fn stopped_before(&self) -> Result<(), Error> {
@@ -303,3 +373,6 @@ fn open_queues<B: Backend>(
     }
     Ok(())
 }
+
+/// A full device is worth more patience than a look that found nothing.
+const FULL_TURN_WEIGHT: u32 = 16;

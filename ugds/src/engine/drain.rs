@@ -1,6 +1,7 @@
 //! Letting go of a device or of memory while commands may be outstanding.
 
 use super::core::Core;
+use super::wait::look;
 use crate::{Drain, Error};
 use ugds_hal::{Backend, Clock, Instant};
 use ugds_mem::Mapped;
@@ -17,9 +18,10 @@ impl<B: Backend> Core<B> {
         closed
     }
 
-    /// Takes a mapping from every queue; see [`Core::detach`].
+    /// Takes a mapping from every queue; see [`Core::detach`]. Whatever `drain` says, nobody waits for a device that can't
+    /// be proved to have stopped.
     pub(crate) fn detach_with(&self, mapped: &Mapped, drain: Drain) -> Result<(), Busy> {
-        self.retry(drain, |_| true, || self.detach(mapped))
+        self.retry(drain, |_| !self.is_lost(), || self.detach(mapped))
     }
 
     /// Tries again while the error is one that waiting cures, until the time is over.
@@ -41,6 +43,8 @@ impl<B: Backend> Core<B> {
                 Err(error) if curable(&error) && drain == Drain::Force && tries == 0 => self.force(),
                 result => return result,
             }
+            // For commands of batches nobody may be looking.
+            let _ = (0..self.channels().len()).try_for_each(|queue| look(self, queue).map(drop));
             self.clock().relax(tries.saturating_mul(PATIENCE));
             tries = tries.saturating_add(1);
         }

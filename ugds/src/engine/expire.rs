@@ -1,28 +1,34 @@
 //! What is done about a command that is late, and about a device that is beyond help.
 
-use super::channel::{Claim, Closing};
+use super::channel::Closing;
 use super::core::Core;
 use super::record::Event;
 use super::wait::look;
 use crate::Error;
-use nvme_proto::Status;
+use nvme_proto::Cid;
 use std::time::Duration;
 use ugds_hal::{Backend, poll};
 use ugds_queue::Wedge;
 
-/// Looks once more, has the controller abort the command, and gives the device up when that does not help.
+/// Looks once more, has the controller abort the command, and gives the device up when that does not help. `take` takes
+/// the command's outcome, once it is there.
 #[cold]
-pub(super) fn expire<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> Result<Status, Error> {
+pub(super) fn expire<B: Backend, T>(
+    core: &Core<B>,
+    queue: usize,
+    cid: Cid,
+    mut take: impl FnMut() -> Option<T>,
+) -> Result<T, Error> {
     let qid = core.qid(queue);
-    core.note(Event::CommandLate { qid, cid: claim.cid() });
+    core.note(Event::CommandLate { qid, cid });
     look(core, queue)?;
-    if let Some(status) = core.channel(queue).take(claim) {
-        return Ok(status);
+    if let Some(outcome) = take() {
+        return Ok(outcome);
     }
-    if abort(core, queue, claim)
-        && let Some(status) = wait_for_aborted(core, queue, claim)?
+    if abort(core, queue, cid)
+        && let Some(outcome) = wait_for_aborted(core, queue, take)?
     {
-        return Ok(status);
+        return Ok(outcome);
     }
     let waited_ms = u64::try_from(core.io_timeout().as_millis()).unwrap_or(u64::MAX);
     let wedge = core.give_up(Wedge::Timeout { qid, waited_ms });
@@ -31,8 +37,8 @@ pub(super) fn expire<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> 
 }
 
 /// Whether the controller says that it aborts the command.
-fn abort<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> bool {
-    let (qid, cid) = (core.qid(queue), claim.cid());
+fn abort<B: Backend>(core: &Core<B>, queue: usize, cid: Cid) -> bool {
+    let qid = core.qid(queue);
     let answer = match &mut *core.controller() {
         Some(controller) => controller.abort(qid, cid, ABORT_LIMIT),
         // Somebody else has stopped the device meanwhile.
@@ -52,10 +58,14 @@ fn abort<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> bool {
 }
 
 /// An aborted command still completes. `None` when it does not.
-fn wait_for_aborted<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> Result<Option<Status>, Error> {
+fn wait_for_aborted<B: Backend, T>(
+    core: &Core<B>,
+    queue: usize,
+    mut take: impl FnMut() -> Option<T>,
+) -> Result<Option<T>, Error> {
     poll(core.clock(), ABORT_LIMIT, || {
         look(core, queue)?;
-        Ok(core.channel(queue).take(claim))
+        Ok(take())
     })
 }
 

@@ -1,16 +1,27 @@
 //! The corridor of a request: split, place, submit, reap.
 
+mod batch;
 mod cell;
 mod channel;
 mod core;
+mod door;
 mod drain;
 mod expire;
+mod flight;
 mod flush;
+mod landing;
+#[cfg(all(test, loom))]
+mod model_tests;
+mod near;
+mod policy;
 mod record;
 mod report;
 mod request;
+mod rota;
+mod sync;
 mod wait;
 
 pub(crate) use self::core::{Core, Found};
-pub(crate) use flush::flush;
+pub(crate) use batch::{Order, Size, Span, What, Work};
+pub(crate) use door::Engine;
 pub(crate) use request::{Direction, Request};

@@ -1,18 +1,19 @@
-//! One blocking request: many commands in flight, one answer.
+//! One blocking request: one command, or many in flight; one answer.
 
-use super::channel::{Claim, Refused};
+use super::channel::Claim;
 use super::core::Core;
+use super::flight;
+use super::near;
 use super::record::Event;
-use super::wait::{Watch, look, wait};
+use super::wait::wait_long;
 use crate::Error;
 use crate::error::{IoFailure, Operation};
 use nvme_proto::{Lba, Status};
-use std::iter::Peekable;
 use std::sync::Arc;
-use ugds_hal::{Backend, Clock, Direction as Access};
+use ugds_hal::{Backend, Direction as Access};
 use ugds_mem::{Io, Mapped, MemError};
 use ugds_queue::controller::Namespace;
-use ugds_sched::{Limits, Piece, Split};
+use ugds_sched::{Class, Limits, Piece, Want};
 
 /// Which way the data goes, from the caller's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,7 @@ pub(crate) enum Direction {
 }
 
 /// A validated request: the bytes of `mapped` from `offset` on, and as many blocks from `lba` on.
+#[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) limits: &'a Limits,
@@ -34,65 +36,71 @@ pub(crate) struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// Carries the request out and returns when none of its commands is outstanding any more.
-    pub(crate) fn run<B: Backend>(&self, core: &Core<B>) -> Result<(), Error> {
+    #[inline]
+    pub(super) fn run<B: Backend>(&self, core: &Core<B>) -> Result<(), Error> {
         core.begin()?;
-        let mut flight = Flight::new(core);
-        let launched = self.launch(core, &mut flight);
-        // Whatever happened, what is in flight is waited for: it moves the caller's data.
-        let landed = flight.land_all();
-        launched.and(landed)?;
-        match flight.failure {
-            None => Ok(()),
-            Some((piece, status)) => Err(self.failed(piece, status)),
+        match self.limits.single(self.lba, self.len_bytes) {
+            Some(len_bytes) if len_bytes <= core.scheduler().tuning().small_bytes => {
+                self.run_one(core, len_bytes)
+            }
+            _ => flight::run(self, core),
         }
     }
 
-    /// Gives all pieces to the queues, waiting for earlier ones where there is no room.
-    fn launch<B: Backend>(&self, core: &Core<B>, flight: &mut Flight<'_, B>) -> Result<(), Error> {
-        let blocks = self.len_bytes >> self.limits.block_shift();
-        let mut pieces = self.limits.split(self.lba, blocks).peekable();
-        let mut full_turns = 0u32;
-        while pieces.peek().is_some() && flight.failure.is_none() {
-            if !flight.room() {
-                flight.land_one()?;
-            }
-            let queue = core.place();
-            match self.burst(core, queue, &mut pieces, flight)? {
-                Turn::Taken => full_turns = 0,
-                Turn::QueueFull => {
-                    flight.make_room(queue, full_turns)?;
-                    full_turns = full_turns.saturating_add(1);
+    /// A small request is one command, with nothing to be kept beside it.
+    #[inline(always)]
+    fn run_one<B: Backend>(&self, core: &Core<B>, len_bytes: u32) -> Result<(), Error> {
+        let piece = Piece { offset_bytes: 0, len_bytes, lba: self.lba };
+        let scheduler = core.scheduler();
+        let Some(placement) = scheduler.place_small(&self.want(), near::near(core.channels().len())) else {
+            return flight::run(self, core);
+        };
+        let queue = placement.queue();
+        near::remember(queue);
+        let Some(claim) = self.submit(core, queue, &piece) else {
+            scheduler.done(placement);
+            // It waits for room, or finds out what is wrong.
+            return flight::run(self, core);
+        };
+        let ended = match core.channel(queue).look_for(claim) {
+            Some(status) => status,
+            None => match wait_long(core, queue, claim, &mut None) {
+                Ok(status) => status,
+                Err(error) => {
+                    scheduler.done(placement);
+                    return Err(error);
                 }
-            }
-        }
-        Ok(())
+            },
+        };
+        scheduler.done(placement);
+        if ended.is_success() { Ok(()) } else { Err(self.failed_alone(core, queue, piece, ended)) }
     }
 
-    /// Gives a few pieces to one queue.
-    fn burst<B: Backend>(
-        &self,
-        core: &Core<B>,
-        queue: usize,
-        pieces: &mut Peekable<Split>,
-        flight: &mut Flight<'_, B>,
-    ) -> Result<Turn, Error> {
-        let mut burst = core.channel(queue).burst();
-        for _ in 0..BURST {
-            let Some(&piece) = pieces.peek().filter(|_| flight.room()) else { break };
-            match burst.stage(&self.command(&piece)?) {
-                Ok(claim) => {
-                    flight.launch(Flying { queue, claim, piece });
-                    pieces.next();
-                }
-                Err(Refused::Full) => return Ok(Turn::QueueFull),
-                Err(Refused::Closed) => return Err(core.closed()),
-                Err(Refused::Submit(error)) => return Err(error.into()),
-            }
-        }
-        Ok(Turn::Taken)
+    // A call: what it needs in registers is not what its caller does.
+    #[inline(never)]
+    fn submit<B: Backend>(&self, core: &Core<B>, queue: usize, piece: &Piece) -> Option<Claim> {
+        core.channel(queue).submit(|| self.command(piece))
     }
 
-    fn command(&self, piece: &Piece) -> Result<Io<'a>, MemError> {
+    #[cold]
+    fn failed_alone<B: Backend>(&self, core: &Core<B>, queue: usize, piece: Piece, status: Status) -> Error {
+        core.note(Event::CommandFailed { qid: core.qid(queue), status });
+        self.failed(piece, status)
+    }
+
+    /// The request as the scheduler sees it.
+    #[inline]
+    pub(super) fn want(&self) -> Want {
+        match self.direction {
+            Direction::Read => Want::read(self.len_bytes),
+            Direction::Write => Want::write(self.len_bytes),
+        }
+        .class(Class::Sync)
+    }
+
+    /// The command of a piece.
+    #[inline(always)]
+    pub(super) fn command(&self, piece: &Piece) -> Result<Io<'a>, MemError> {
         let access = match self.direction {
             Direction::Read => Access::DeviceWrites,
             Direction::Write => Access::DeviceReads,
@@ -106,7 +114,7 @@ impl<'a> Request<'a> {
     }
 
     #[cold]
-    fn failed(&self, piece: Piece, status: Status) -> Error {
+    pub(super) fn failed(&self, piece: Piece, status: Status) -> Error {
         Error::Io(IoFailure {
             operation: match self.direction {
                 Direction::Read => Operation::Read,
@@ -120,87 +128,3 @@ impl<'a> Request<'a> {
         })
     }
 }
-
-/// How a queue took its turn.
-enum Turn {
-    Taken,
-    QueueFull,
-}
-
-/// A command in flight.
-#[derive(Clone, Copy)]
-struct Flying {
-    queue: usize,
-    claim: Claim,
-    piece: Piece,
-}
-
-/// The commands of one request that are outstanding, oldest first.
-struct Flight<'c, B: Backend> {
-    core: &'c Core<B>,
-    ring: [Option<Flying>; WINDOW],
-    first: usize,
-    count: usize,
-    /// Kept from a command that was late: those behind it are late, too.
-    watch: Option<Watch>,
-    /// The failure that lies nearest to the start of the request.
-    failure: Option<(Piece, Status)>,
-}
-
-impl<'c, B: Backend> Flight<'c, B> {
-    fn new(core: &'c Core<B>) -> Self {
-        Self { core, ring: [None; WINDOW], first: 0, count: 0, watch: None, failure: None }
-    }
-
-    fn room(&self) -> bool {
-        self.count < WINDOW
-    }
-
-    fn launch(&mut self, flying: Flying) {
-        self.ring[(self.first + self.count) % WINDOW] = Some(flying);
-        self.count += 1;
-    }
-
-    /// Waits for the oldest command.
-    fn land_one(&mut self) -> Result<(), Error> {
-        let Some(flying) = self.ring[self.first].take() else { return Ok(()) };
-        self.first = (self.first + 1) % WINDOW;
-        self.count -= 1;
-        let status = wait(self.core, flying.queue, flying.claim, &mut self.watch)?;
-        let earlier = |(piece, _): (Piece, Status)| piece.offset_bytes < flying.piece.offset_bytes;
-        if !status.is_success() {
-            self.core.note(Event::CommandFailed { qid: self.core.qid(flying.queue), status });
-            if !self.failure.is_some_and(earlier) {
-                self.failure = Some((flying.piece, status));
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits for all of them, and returns the first error that is none of a command's own.
-    fn land_all(&mut self) -> Result<(), Error> {
-        let mut result = Ok(());
-        while self.count != 0 {
-            result = result.and(self.land_one());
-        }
-        result
-    }
-
-    /// Waits until queue `queue`, which was full, may have a slot again. `turns` counts the full queues in a row.
-    fn make_room(&mut self, queue: usize, turns: u32) -> Result<(), Error> {
-        if self.count != 0 {
-            return self.land_one();
-        }
-        // The slots are other callers'. They look too, so the longer this takes, the more they need the processor.
-        look(self.core, queue)?;
-        self.core.clock().relax(turns.saturating_mul(FULL_TURN_WEIGHT));
-        Ok(())
-    }
-}
-
-/// Commands of one request that may be in flight.
-const WINDOW: usize = 64;
-/// Commands that go to one queue before the next queue's turn.
-const BURST: usize = 8;
-/// A full queue is worth more patience than a look that found nothing.
-const FULL_TURN_WEIGHT: u32 = 16;

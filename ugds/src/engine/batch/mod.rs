@@ -1,0 +1,15 @@
+//! Batches: many requests of one owner, whose outcomes are collected later.
+
+mod collect;
+mod entry;
+mod fifo;
+mod held;
+mod launch;
+mod pieces;
+mod reap;
+mod work;
+
+pub(crate) use collect::{Span, close, harvest};
+pub(crate) use entry::{Order, What};
+pub(crate) use launch::submit;
+pub(crate) use work::{Size, Work};

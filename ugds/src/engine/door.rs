@@ -1,0 +1,85 @@
+//! What the facade asks of an engine, whatever its backend.
+
+use super::batch::{self, Span, Work};
+use super::core::Core;
+use super::request::Request;
+use crate::{Drain, Error, Namespace, Outcome, Stats};
+use nvme_proto::Nsid;
+use std::sync::Arc;
+use ugds_hal::Backend;
+use ugds_mem::{Mapped, Region};
+use ugds_queue::Wedge;
+use ugds_queue::controller::ControllerEvent;
+
+/// An opened device behind one pointer. Each request is one call of it; everything below is monomorphic.
+pub(crate) trait Engine: Send + Sync {
+    fn run(&self, request: &Request<'_>) -> Result<(), Error>;
+    fn flush(&self, nsid: Nsid) -> Result<(), Error>;
+    fn attach(&self, region: &Region) -> Result<Arc<Mapped>, Error>;
+    fn detach(&self, mapped: &Mapped, drain: Drain) -> Result<(), Error>;
+    fn events(&self) -> Result<Vec<ControllerEvent>, Error>;
+    fn stats(&self) -> Stats;
+    fn wedged(&self) -> Option<Wedge>;
+    fn report(&self) -> Option<String>;
+    fn close(&self, drain: Drain) -> Result<(), Error>;
+    fn open_batch(&self, depth: usize, namespaces: Arc<[Namespace]>) -> Result<Work, Error>;
+    fn submit(&self, work: &mut Work) -> Result<usize, Error>;
+    fn harvest(&self, work: &mut Work, span: Span, into: &mut Vec<Outcome>) -> Result<usize, Error>;
+    fn close_batch(&self, work: &mut Work);
+}
+
+impl<B: Backend> Engine for Core<B> {
+    fn run(&self, request: &Request<'_>) -> Result<(), Error> {
+        request.run(self)
+    }
+
+    fn flush(&self, nsid: Nsid) -> Result<(), Error> {
+        super::flush::flush(self, nsid)
+    }
+
+    fn attach(&self, region: &Region) -> Result<Arc<Mapped>, Error> {
+        self.attach(region)
+    }
+
+    fn detach(&self, mapped: &Mapped, drain: Drain) -> Result<(), Error> {
+        // A child waits for nothing: the commands are its parent's, and it would never see them end.
+        self.in_this_process()?;
+        Ok(self.detach_with(mapped, drain)?)
+    }
+
+    fn events(&self) -> Result<Vec<ControllerEvent>, Error> {
+        self.events()
+    }
+
+    fn stats(&self) -> Stats {
+        self.stats()
+    }
+
+    fn wedged(&self) -> Option<Wedge> {
+        self.wedged()
+    }
+
+    fn report(&self) -> Option<String> {
+        self.report().map(str::to_owned)
+    }
+
+    fn close(&self, drain: Drain) -> Result<(), Error> {
+        self.close_with(drain)
+    }
+
+    fn open_batch(&self, depth: usize, namespaces: Arc<[Namespace]>) -> Result<Work, Error> {
+        self.open_batch(depth, namespaces)
+    }
+
+    fn submit(&self, work: &mut Work) -> Result<usize, Error> {
+        batch::submit(self, work)
+    }
+
+    fn harvest(&self, work: &mut Work, span: Span, into: &mut Vec<Outcome>) -> Result<usize, Error> {
+        batch::harvest(self, work, span, into)
+    }
+
+    fn close_batch(&self, work: &mut Work) {
+        batch::close(self, work);
+    }
+}

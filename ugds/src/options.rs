@@ -1,0 +1,91 @@
+//! What a caller may choose about a device.
+
+use std::time::Duration;
+use ugds_queue::{Generations, controller};
+
+/// How a device is brought up and driven. `Default` suits any controller.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// I/O queue pairs to ask for. The controller may grant fewer.
+    pub queues: u16,
+    /// Entries of each I/O ring, rounded down to what the controller takes and to a power of two.
+    pub queue_entries: u16,
+    /// How long an admin command may take.
+    pub admin_timeout: Duration,
+    /// How long an I/O command may take. Then it is aborted, and if that does not help, the device is stopped.
+    pub io_timeout: Duration,
+    /// The least time given to the controller to become ready or to stop, whatever `CAP.TO` says.
+    pub ready_floor: Duration,
+    /// Use shadow doorbells where the controller has them.
+    pub shadow_doorbells: bool,
+    /// Use SGLs where the controller takes them.
+    pub sgl: bool,
+    /// Count generations in command identifiers. Off only for controllers that choke on large ones.
+    pub cid_generations: Generations,
+    /// Which queue a command goes to.
+    pub policy: Policy,
+    /// Which queues blocking calls, batches and flushes have.
+    pub classes: Classes,
+}
+
+/// The rule that chooses a queue for a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// The caller's last queue while it is idle, else the one with the fewest bytes outstanding.
+    #[default]
+    LeastLoaded,
+    /// Each queue in turn.
+    RoundRobin,
+    /// Each request takes the next queue in turn and keeps it. It is here to be compared with.
+    HeldQueue,
+}
+
+/// How blocking calls, batches and flushes share the queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Classes {
+    /// Half of the queues for blocking calls, the others for batches, the last of these for flushes too. Fewer than
+    /// four queues are shared.
+    #[default]
+    Parted,
+    /// All queues are for everything.
+    Shared,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let controller = controller::Options::default();
+        Self {
+            queues: controller.queues,
+            queue_entries: controller.queue_entries,
+            admin_timeout: controller.admin_timeout,
+            io_timeout: IO_TIMEOUT,
+            ready_floor: controller.ready_floor,
+            shadow_doorbells: controller.shadow_doorbells,
+            sgl: controller.sgl,
+            cid_generations: controller.cid_generations,
+            policy: Policy::default(),
+            classes: Classes::default(),
+        }
+    }
+}
+
+impl Options {
+    /// What of this concerns the controller.
+    pub(crate) fn controller(&self) -> controller::Options {
+        let mut options = controller::Options::default();
+        options.queues = self.queues;
+        options.queue_entries = self.queue_entries;
+        options.admin_timeout = self.admin_timeout;
+        options.ready_floor = self.ready_floor;
+        options.shadow_doorbells = self.shadow_doorbells;
+        options.sgl = self.sgl;
+        options.cid_generations = self.cid_generations;
+        options
+    }
+}
+
+/// What the Linux driver gives a command.
+const IO_TIMEOUT: Duration = Duration::from_secs(30);
