@@ -13,7 +13,9 @@ mod identify;
 mod measure;
 mod output;
 mod random;
+mod replacement;
 mod table;
+mod units;
 
 use std::process::ExitCode;
 
@@ -36,7 +38,7 @@ enum Command {
     Demo(demo::Args),
     Identify(identify::Args),
     Copy(copy::Args),
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
 }
 
 impl Command {
@@ -66,7 +68,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         output::complain(&format!("ugds: error: a command is missing\n\n{text}"));
-    } else if let Some(text) = wrong_value(error) {
+    } else if let Some(text) = wrong_value(error).or_else(|| word_too_many(error)) {
         output::complain(&format!("ugds: error: {text}\n\nFor more information, try '--help'."));
     } else {
         output::complain(&format!("ugds: {text}"));
@@ -84,6 +86,16 @@ fn wrong_value(error: &clap::Error) -> Option<String> {
     }
     let reason = std::error::Error::source(error)?.to_string();
     (value.is_empty() || reason.contains(value.as_str())).then(|| format!("{argument}: {reason}"))
+}
+
+/// What follows a URI or options is no subcommand, whatever clap takes it for.
+fn word_too_many(error: &clap::Error) -> Option<String> {
+    let ContextValue::String(word) = error.get(ContextKind::InvalidSubcommand)? else { return None };
+    (error.kind() == ErrorKind::ArgumentConflict).then(|| {
+        format!(
+            "`{word}` is a word too many; `ugds bench URI` with options, or `ugds bench paper URI` with options, is accepted"
+        )
+    })
 }
 
 const SHORT_HELP: &str = "\

@@ -7,25 +7,55 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use ugds::uri::{Bytes, Location};
-use ugds::{Device, Namespace, QueueStats, Region};
+use ugds::{Device, Namespace, QueueStats};
 
-use super::Pattern;
 use super::pattern::Mismatch;
-use super::worker::{Share, Worker};
+use super::progress::Progress;
+use super::worker::Worker;
+use super::{Mode, Pattern};
 use crate::device::{Area, size_text};
 use crate::failure::usage;
 use crate::measure::Measure;
 
 /// What was asked for.
-pub(super) struct Limits {
+#[derive(Clone, Copy)]
+pub(super) struct Load {
     pub(super) pattern: Pattern,
+    pub(super) mode: Mode,
     pub(super) request_bytes: u64,
-    pub(super) workers: u32,
+    pub(super) threads: u32,
     pub(super) time: Duration,
     pub(super) seed: u64,
     pub(super) verify: bool,
+}
+
+impl Load {
+    /// Threads of the operating system.
+    pub(super) fn workers(&self) -> u32 {
+        match self.mode {
+            Mode::Sync { depth } => self.threads * depth,
+            Mode::Batch { .. } => self.threads,
+        }
+    }
+
+    /// How many requests are out, in words.
+    pub(super) fn concurrency(&self) -> String {
+        match self.mode {
+            Mode::Sync { depth } => format!("{} threads x {depth} outstanding", self.threads),
+            Mode::Batch { entries } => format!("{} threads x batch of {entries}", self.threads),
+        }
+    }
+
+    /// Requests that are out at a time.
+    pub(super) fn outstanding(&self) -> u32 {
+        self.workers() * self.mode.lanes()
+    }
+
+    /// Parts of the area that have an order, or versions, of their own.
+    pub(super) fn shares(&self) -> u32 {
+        if self.verify { self.outstanding() } else { self.workers() }
+    }
 }
 
 /// A run that is ready to start.
@@ -33,7 +63,6 @@ pub(super) struct Job {
     workers: Vec<Worker>,
     time: Duration,
     verify: bool,
-    memory_path: String,
 }
 
 /// What a run found.
@@ -50,62 +79,51 @@ pub(super) struct Results {
     pub(super) mismatches: Vec<Mismatch>,
 }
 
+impl Results {
+    /// Nothing in this time.
+    pub(super) fn new(elapsed: Duration) -> Self {
+        Self {
+            read: Measure::new(),
+            write: Measure::new(),
+            elapsed,
+            commands: 0,
+            doorbells: 0,
+            verified_blocks: 0,
+            mismatches: Vec::new(),
+        }
+    }
+}
+
 impl Job {
+    /// # Errors
+    /// When `load` doesn't fit `place`, or there is no memory for it.
     pub(super) fn new(
         device: &Device,
         namespace: &Namespace,
         place: &Location,
-        limits: &Limits,
+        load: &Load,
     ) -> anyhow::Result<Self> {
-        let area =
-            Area::within(namespace.len_bytes(), namespace.lba_bytes(), place.offset_bytes, place.len_bytes)?;
-        let slots = slots(area, namespace.lba_bytes(), limits)?;
-        let mut workers = Vec::new();
-        for index in 0..limits.workers {
-            let region = region(device, limits.request_bytes)?;
-            let share = Share::of(index, limits, area, slots);
-            workers.push(Worker::new(namespace.clone(), region, share, limits, index)?);
-        }
-        let memory_path = workers.first().map(Worker::memory_path).unwrap_or_default();
-        Ok(Self { workers, time: limits.time, verify: limits.verify, memory_path })
-    }
-
-    pub(super) fn memory_path(&self) -> String {
-        self.memory_path.clone()
-    }
-
-    /// On a terminal, what a run is doing; nothing elsewhere or in a short run.
-    fn progress(&self) -> ProgressBar {
-        if self.time < PROGRESS_FROM && !self.verify {
-            return ProgressBar::hidden();
-        }
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{msg} {elapsed} {spinner}") {
-            bar.set_style(style);
-        }
-        if !bar.is_hidden() {
-            bar.enable_steady_tick(TICK);
-        }
-        bar
+        let slots = fit(namespace, place, load)?;
+        let worker = |index| Worker::new(device, namespace, load, slots, index);
+        let workers = (0..load.workers()).map(worker).collect::<anyhow::Result<_>>()?;
+        Ok(Self { workers, time: load.time, verify: load.verify })
     }
 
     /// Fills the area if data are to be verified, runs, and checks all of it.
-    pub(super) fn run(&mut self, device: &Device) -> anyhow::Result<Results> {
-        let bar = self.progress();
+    pub(super) fn run(&mut self, device: &Device, progress: &Progress) -> anyhow::Result<Results> {
         if self.verify {
-            bar.set_message("filling");
+            progress.now("filling");
             each(&mut self.workers, Worker::fill)?;
         }
-        bar.set_message("running");
+        progress.now("");
         let (time, stop) = (self.time, AtomicBool::new(false));
         let before = device.stats();
         let elapsed = each(&mut self.workers, |worker| worker.run(time, &stop))?;
         let after = device.stats();
         if self.verify {
-            bar.set_message("checking");
+            progress.now("checking");
             each(&mut self.workers, Worker::check_all)?;
         }
-        bar.finish_and_clear();
         let since = |counter: fn(&QueueStats) -> u64| after.total(counter) - before.total(counter);
         let mut results = collect(&self.workers, elapsed);
         results.commands = since(|queue| queue.submitted);
@@ -145,15 +163,7 @@ fn each(
 }
 
 fn collect(workers: &[Worker], elapsed: Duration) -> Results {
-    let mut results = Results {
-        read: Measure::new(),
-        write: Measure::new(),
-        elapsed,
-        commands: 0,
-        doorbells: 0,
-        verified_blocks: 0,
-        mismatches: Vec::new(),
-    };
+    let mut results = Results::new(elapsed);
     for worker in workers {
         results.read.merge(worker.read_times());
         results.write.merge(worker.write_times());
@@ -163,9 +173,18 @@ fn collect(workers: &[Worker], elapsed: Duration) -> Results {
     results
 }
 
-/// How many requests lie side by side in `area`.
-fn slots(area: Area, lba_bytes: u32, limits: &Limits) -> anyhow::Result<u64> {
-    let bytes = limits.request_bytes;
+/// The bytes that `load` uses, and how many of its requests lie side by side in them.
+///
+/// # Errors
+/// When `load` doesn't fit `place`.
+pub(super) fn fit(namespace: &Namespace, place: &Location, load: &Load) -> anyhow::Result<(Area, u64)> {
+    let lba_bytes = namespace.lba_bytes();
+    let area = Area::within(namespace.len_bytes(), lba_bytes, place.offset_bytes, place.len_bytes)?;
+    Ok((area, slots(area, lba_bytes, load)?))
+}
+
+fn slots(area: Area, lba_bytes: u32, load: &Load) -> anyhow::Result<u64> {
+    let bytes = load.request_bytes;
     if bytes == 0 || !bytes.is_multiple_of(lba_bytes.into()) || bytes > REQUEST_MAX_BYTES {
         return Err(usage(format!(
             "--bs {}: a multiple of the block, {}, up to {} is accepted",
@@ -175,16 +194,16 @@ fn slots(area: Area, lba_bytes: u32, limits: &Limits) -> anyhow::Result<u64> {
         )));
     }
     let slots = area.len_bytes / bytes;
-    if slots < limits.workers.into() {
+    if slots < load.outstanding().into() {
         return Err(usage(format!(
-            "{} is too small for {} outstanding requests of {} (threads times depth), each with a place of its own; \
-             a larger area, smaller or fewer requests are accepted",
+            "{} is too small for {} outstanding requests of {} (threads times depth or batch), each with a place of \
+             its own; a larger area, smaller or fewer requests are accepted",
             size_text(area.len_bytes),
-            limits.workers,
+            load.outstanding(),
             size_text(bytes)
         )));
     }
-    if limits.verify && slots > VERIFY_SLOTS_MAX {
+    if load.verify && slots > VERIFY_SLOTS_MAX {
         return Err(usage(format!(
             "--verify of {} in requests of {} has to remember {slots} versions; at most {VERIFY_SLOTS_MAX} \
              are accepted: URI#OFFSET+LENGTH takes a part of the namespace",
@@ -195,14 +214,6 @@ fn slots(area: Area, lba_bytes: u32, limits: &Limits) -> anyhow::Result<u64> {
     Ok(slots)
 }
 
-fn region(device: &Device, len_bytes: u64) -> anyhow::Result<Region> {
-    device.alloc(len_bytes as usize).context("cannot register memory")
-}
-
-/// Shorter runs end before anyone wonders.
-const PROGRESS_FROM: Duration = Duration::from_secs(2);
-/// Rare enough to be lost in the noise of what is measured.
-const TICK: Duration = Duration::from_millis(250);
 const REQUEST_MAX_BYTES: u64 = 64 << 20;
 /// 256 MiB of versions.
 const VERIFY_SLOTS_MAX: u64 = 1 << 26;
@@ -214,8 +225,10 @@ mod tests {
     fn asked(request_bytes: u64, workers: u32, verify: bool) -> Result<u64, String> {
         let area = Area { offset_bytes: 0, len_bytes: 1 << 40 };
         let pattern = Pattern::Randread;
-        let limits = Limits { pattern, request_bytes, workers, time: Duration::ZERO, seed: 0, verify };
-        slots(area, 4096, &limits).map_err(|error| error.to_string())
+        let (time, threads) = (Duration::ZERO, workers);
+        let load =
+            Load { pattern, mode: Mode::Sync { depth: 1 }, request_bytes, threads, time, seed: 0, verify };
+        slots(area, 4096, &load).map_err(|error| error.to_string())
     }
 
     #[test]

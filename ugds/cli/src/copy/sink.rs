@@ -1,28 +1,23 @@
 //! Where a copy writes.
 
-use std::fs::{self, Permissions};
-use std::io::ErrorKind;
-use std::os::unix::fs::{FileExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use anyhow::Context;
 use indicatif::ProgressBar;
-use tempfile::NamedTempFile;
 use ugds::nvme::Lba;
 use ugds::{Device, Namespace, Region};
 
 use super::source::Reader;
 use super::{CHUNK_BYTES, for_each_chunk};
-use crate::cleanup::Temporary;
 use crate::device::Area;
 use crate::digest::{Digest, Hasher};
-use crate::failure::usage;
-use crate::file::must_be_regular;
+use crate::replacement::Replacement;
 
 /// Takes bytes from the first to the last.
 pub(super) enum Sink {
-    /// A file under another name beside the destination, which takes its place at the end.
-    File { file: NamedTempFile, path: PathBuf, temporary: Temporary },
+    /// A file that takes the place of the destination at the end.
+    File(Replacement),
     /// Part of a namespace.
     Device(Writer),
 }
@@ -30,24 +25,7 @@ pub(super) enum Sink {
 impl Sink {
     /// The file at `path`, which is replaced if it exists. A link is followed.
     pub(super) fn file(path: &Path) -> anyhow::Result<Self> {
-        let name = path.display();
-        let (path, permissions) = match fs::metadata(path) {
-            Ok(metadata) => {
-                must_be_regular(path, &metadata, "a regular or a new file")?;
-                (fs::canonicalize(path).with_context(|| name.to_string())?, metadata.permissions())
-            }
-            // The process's mask is applied to it, as to every new file.
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                (end_of_links(path)?, Permissions::from_mode(0o666))
-            }
-            Err(error) => return Err(error).with_context(|| format!("cannot make {name}")),
-        };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        let make = || builder.prefix(".ugds-copy-").permissions(permissions).tempfile_in(folder);
-        let (file, temporary) = Temporary::make(make, NamedTempFile::path)
-            .with_context(|| format!("cannot make {}", path.display()))?;
-        Ok(Self::File { file, path, temporary })
+        Replacement::of(path).map(Self::File)
     }
 
     /// The bytes of `area`.
@@ -58,10 +36,10 @@ impl Sink {
     /// Writes `chunk` at `at`.
     pub(super) fn write(&mut self, at: u64, chunk: &[u8]) -> anyhow::Result<()> {
         match self {
-            Self::File { file, path, .. } => file
-                .as_file()
+            Self::File(new) => new
+                .file()
                 .write_all_at(chunk, at)
-                .with_context(|| format!("write {} at {at}", path.display())),
+                .with_context(|| format!("write {} at {at}", new.path().display())),
             Self::Device(writer) => writer.write(at, chunk),
         }
     }
@@ -69,9 +47,7 @@ impl Sink {
     /// Makes what was written durable.
     pub(super) fn flush(&mut self) -> anyhow::Result<()> {
         match self {
-            Self::File { file, path, .. } => {
-                file.as_file().sync_all().with_context(|| path.display().to_string())
-            }
+            Self::File(new) => new.file().sync_all().with_context(|| new.path().display().to_string()),
             Self::Device(writer) => writer.namespace.flush().context("flush"),
         }
     }
@@ -81,14 +57,14 @@ impl Sink {
         let mut hasher = Hasher::default();
         let reader = match self {
             Self::Device(writer) => Some(writer.reader()?),
-            Self::File { .. } => None,
+            Self::File(_) => None,
         };
         for_each_chunk(len_bytes, bar, |at, chunk| {
             match (&*self, &reader) {
                 (_, Some(reader)) => reader.read(at, chunk)?,
-                (Self::File { file, path, .. }, _) => {
-                    let read = file.as_file().read_exact_at(chunk, at);
-                    read.with_context(|| format!("read {} at {at}", path.display()))?;
+                (Self::File(new), _) => {
+                    let read = new.file().read_exact_at(chunk, at);
+                    read.with_context(|| format!("read {} at {at}", new.path().display()))?;
                 }
                 (Self::Device(_), None) => unreachable!("a device has a reader"),
             }
@@ -101,29 +77,10 @@ impl Sink {
     /// Puts a file in its place.
     pub(super) fn commit(self) -> anyhow::Result<()> {
         match self {
-            Self::File { file, path, temporary } => {
-                file.persist(&path)
-                    .map(drop)
-                    .with_context(|| format!("cannot replace {}", path.display()))?;
-                drop(temporary);
-                Ok(())
-            }
+            Self::File(new) => new.commit(),
             Self::Device(_) => Ok(()),
         }
     }
-}
-
-/// Where a link leads whose target is missing; `path` itself if it is no link.
-fn end_of_links(path: &Path) -> anyhow::Result<PathBuf> {
-    let mut path = path.to_owned();
-    for _ in 0..LINKS_MAX {
-        match fs::read_link(&path) {
-            // `join` with an absolute target is that target.
-            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(usage(format!("{} is one of more than {LINKS_MAX} links to follow", path.display())))
 }
 
 /// Writes an area of a namespace through one region.
@@ -168,6 +125,3 @@ impl Writer {
         Reader::new(&self.device, self.namespace.clone(), self.area)
     }
 }
-
-/// As many as the kernel follows.
-const LINKS_MAX: usize = 40;

@@ -24,7 +24,7 @@ fn the_output_fits_a_terminal_and_says_the_paths() {
         "memory   2 regions",
         "write    5000 bytes",
         "flush    ",
-        "p99.9 us",
+        "p99.99",
         "sha256",
     ] {
         assert!(out.contains(part), "no {part:?} in {out}");

@@ -32,6 +32,8 @@ fn help_fits_a_terminal() {
         &["copy", "-h"],
         &["bench", "--help"],
         &["bench", "-h"],
+        &["bench", "paper", "--help"],
+        &["bench", "paper", "-h"],
     ] {
         let help = place.ok(words);
         let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
@@ -151,8 +153,15 @@ fn devices_that_cannot_be_opened_say_why() {
 fn a_reader_that_goes_away_is_no_panic() {
     let place = Place::new();
     place.write("data", &bytes(100));
-    for words in [&["--help"][..], &["--version"], &["identify", "emu:?size=1M"], &["demo", "--file", "data"]]
-    {
+    for words in [
+        &["--help"][..],
+        &["--version"],
+        &["identify", "emu:?size=1M"],
+        &["demo", "--file", "data"],
+        &["bench", "emu:?size=1M", "--time", "0.02"],
+        &["bench", "emu:?size=1M", "--time", "0.02", "--json"],
+        &["bench", "paper", "emu:?size=1M", "--threads", "1", "--batch", "1", "--time", "0.02"],
+    ] {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = Command::new(env!("CARGO_BIN_EXE_ugds"));
