@@ -1,7 +1,11 @@
 //! `cargo xtask bench instr`: instructions per operation, counted by callgrind, against goals and gates.
 //!
-//! A count repeats exactly, whatever else the machine does. Only the null device is left out, by the names of its two
+//! A count repeats exactly, whatever else the machine does. Only the null device is left out, by the names of its
 //! functions; everything in the driver's crates counts, in the default release profile, called from another crate.
+
+mod facade;
+mod figures;
+mod sched;
 
 use std::fs;
 use std::path::Path;
@@ -10,49 +14,95 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 
 use crate::workspace::Workspace;
+use figures::Figures;
 
 /// One operation: its key, and the instructions that it should and may take.
 struct Row {
     key: &'static str,
+    program: &'static str,
     goal: u64,
     gate: u64,
 }
 
 const ROWS: &[Row] = &[
-    Row { key: "queue_read_4k_b1", goal: 100, gate: 120 },
-    Row { key: "queue_read_4k_b32", goal: 70, gate: 85 },
-    Row { key: "queue_read_128k_b32", goal: 85, gate: 95 },
+    Row { key: "queue_read_4k_b1", program: QUEUE, goal: 100, gate: 120 },
+    Row { key: "queue_read_4k_b32", program: QUEUE, goal: 70, gate: 85 },
+    Row { key: "queue_read_128k_b32", program: QUEUE, goal: 85, gate: 95 },
+    Row { key: "queue_read_128k_pool_b32", program: QUEUE, goal: 350, gate: 400 },
+    Row { key: "facade_read_4k_sync", program: FACADE, goal: 250, gate: 300 },
+    Row { key: "facade_batch_4k_b32", program: FACADE, goal: 160, gate: 200 },
+    Row { key: "facade_read_1m_sync", program: FACADE, goal: 1200, gate: 1500 },
 ];
 
-/// Counts every operation and prints the table; `--json FILE` writes the counts as one flat object.
+/// The programs that run the operations.
+const QUEUE: &str = "instr";
+const FACADE: &str = "instr-facade";
+
+/// What was counted for one key, and what it should and may be.
+struct Measured {
+    key: &'static str,
+    count: f64,
+    goal: f64,
+    gate: f64,
+}
+
+/// Counts every operation and prints the table. `--json FILE` writes the counts as one flat object; `--against FILE`
+/// judges by such a file, and else the gates judge.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result<()> {
-    let json = match arguments {
-        [what] if what == "instr" => None,
-        [what, option, file] if what == "instr" && option == "--json" => Some(file),
+    if let [what, options @ ..] = arguments
+        && what == "sched"
+    {
+        return sched::run(options);
+    }
+    let (json, against) = match arguments {
+        [what] if what == "instr" => (None, None),
+        [what, option, file] if what == "instr" && option == "--json" => (Some(file), None),
+        [what, option, file] if what == "instr" && option == "--against" => (None, Some(file)),
         other => {
-            bail!("`bench` accepts `instr` and `instr --json FILE`, but was given `{}`", other.join(" "))
+            bail!(
+                "`bench` accepts `sched`, `instr`, `instr --json FILE` and `instr --against FILE`, but was given `{}`",
+                other.join(" ")
+            )
         }
     };
-    let status = workspace.cargo("build --release -p ugds-tests --bin instr").status()?;
-    ensure!(status.success(), "the program to be counted was not built");
-    let program = workspace.target_dir().join("release/instr");
-    let empty = per_operation(&program, "empty")?;
-    println!("{:<24} {:>12} {:>6} {:>6}", "operation", "instructions", "goal", "gate");
-    let (mut counts, mut beyond) = (Vec::new(), Vec::new());
-    for Row { key, goal, gate } in ROWS {
-        let count = per_operation(&program, key)? - empty;
-        println!("{key:<24} {count:>12.1} {goal:>6} {gate:>6}");
-        counts.push(format!("  \"{key}\": {count:.1}"));
-        if count > *gate as f64 {
-            beyond.push(*key);
-        }
-    }
+    let against = against.map(|file| Figures::read(file)).transpose()?;
+    let measured = measure(workspace)?;
     if let Some(file) = json {
-        fs::write(file, format!("{{\n{}\n}}\n", counts.join(",\n")))
-            .with_context(|| format!("cannot write {file}"))?;
+        Figures::of(&measured)?.write(file)?;
     }
+    match against {
+        Some(figures) => figures.judge(&measured),
+        None => by_gates(&measured),
+    }
+}
+
+fn by_gates(measured: &[Measured]) -> anyhow::Result<()> {
+    let beyond: Vec<_> = measured.iter().filter(|m| m.count > m.gate).map(|m| m.key).collect();
     ensure!(beyond.is_empty(), "beyond the gate: {}", beyond.join(", "));
     Ok(())
+}
+
+/// Counts, and prints each count as it comes.
+fn measure(workspace: &Workspace) -> anyhow::Result<Vec<Measured>> {
+    let build = format!("build --release -p ugds-tests --bin {QUEUE} --bin {FACADE}");
+    ensure!(workspace.cargo(&build).status()?.success(), "the programs to be counted were not built");
+    let program = |name| workspace.target_dir().join("release").join(name);
+    let empty = |name| per_operation(&program(name), "empty");
+    let loops = [(QUEUE, empty(QUEUE)?), (FACADE, empty(FACADE)?)];
+    let mut measured = Vec::new();
+    println!("{:<26} {:>12} {:>6} {:>6}", "operation", "instructions", "goal", "gate");
+    for Row { key, program: name, goal, gate } in ROWS {
+        let empty = loops.iter().find(|(of, _)| of == name).map_or(0.0, |(_, count)| *count);
+        let count = per_operation(&program(name), key)? - empty;
+        println!("{key:<26} {count:>12.1} {goal:>6} {gate:>6}");
+        measured.push(Measured { key, count, goal: *goal as f64, gate: *gate as f64 });
+    }
+    println!("{:<26} {:>12} {:>6} {:>6}", "other", "count", "goal", "gate");
+    for facade::Count { key, count, gate } in facade::counts(&program(FACADE), &program(QUEUE))? {
+        println!("{key:<26} {count:>12.3} {gate:>6} {gate:>6}");
+        measured.push(Measured { key, count, goal: gate, gate });
+    }
+    Ok(measured)
 }
 
 /// The difference of two runs, so that starting and ending the program does not count.
@@ -71,7 +121,8 @@ fn count(program: &Path, key: &str, times: u64) -> anyhow::Result<u64> {
         .output()
         .context("cannot start valgrind; `apt-get install valgrind` brings it")?;
     ensure!(run.status.success(), "{key}: {}", String::from_utf8_lossy(&run.stderr));
-    let annotated = Command::new("callgrind_annotate").arg("--threshold=100").arg(&out).output()?;
+    let annotated =
+        Command::new("callgrind_annotate").args(["--auto=no", "--threshold=100"]).arg(&out).output()?;
     let _ = fs::remove_file(&out);
     total(&String::from_utf8_lossy(&annotated.stdout)).with_context(|| format!("{key}: no count was found"))
 }

@@ -109,6 +109,8 @@ impl Step {
 const UGDS: Program = Program { package: "ugds-cli", kind: "--bin", name: "ugds" };
 /// Random reads and writes against byte arrays.
 const ORACLE: Program = Program { package: "ugds-tests", kind: "--bin", name: "device-oracle" };
+/// A device that a child inherits.
+const FORK: Program = Program { package: "ugds-tests", kind: "--bin", name: "vfio-fork" };
 /// A device whose registers go away.
 const GONE: Program = Program { package: "ugds-tests", kind: "--bin", name: "vfio-gone" };
 /// A device that interrupts.
@@ -161,6 +163,7 @@ pub(crate) const CASES: &[Case] = &[
                 Step::program("interrupts", INTERRUPT, &[ADDRESS]).expect(Expect::Prints("interrupts: 8")),
                 Step::shell("what we wrote, the kernel reads", KERNEL_READS_OURS).within(60),
                 Step::shell("what the kernel wrote, we read", WE_READ_KERNELS).within(60),
+                Step::program("dropped by a child", FORK, &[ADDRESS]).expect(Expect::Prints("unmoved")),
                 Step::program("stopped in every way", STOP, &[ADDRESS])
                     .expect(Expect::Prints("proof: BusMasterOff")),
                 Step::program("the device goes away", GONE, &[ADDRESS]).expect(Expect::Prints("gone")),
