@@ -39,6 +39,17 @@ pub trait Clock: Send + Sync {
 
     /// Waits until `deadline`.
     fn wait_until(&self, deadline: Instant);
+
+    /// Sleeps until one of `events` is signalled, at most until `deadline`. It may wake for nothing. `attempt` counts as
+    /// for [`relax`](Self::relax): a clock whose device moves only when somebody waits does the same as that.
+    #[cfg(feature = "std")]
+    fn wait_for(&self, events: &[&crate::Event], deadline: Instant, attempt: u32) {
+        let _ = attempt;
+        if crate::Event::wait_any(events, deadline.since(self.now())).is_err() {
+            // Out of memory in the kernel, say: the caller looks, and comes back.
+            std::thread::yield_now();
+        }
+    }
 }
 
 /// Looks until there is an answer, at most for `limit`; `None` when the time is over.

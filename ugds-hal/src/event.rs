@@ -40,14 +40,37 @@ impl Event {
     ///
     /// The operating system's.
     pub fn wait(&self, limit: Duration) -> io::Result<bool> {
-        let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::MAX);
-        let mut watched = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
-        match poll(&mut watched, limit) {
+        Self::wait_any(&[self], limit)
+    }
+
+    /// Waits until one of `events` is signalled, at most `limit`, which is rounded up to milliseconds. `false` when the
+    /// time is over.
+    ///
+    /// # Errors
+    ///
+    /// The operating system's.
+    pub fn wait_any(events: &[&Self], limit: Duration) -> io::Result<bool> {
+        let millis = limit.as_nanos().div_ceil(1_000_000);
+        let limit = PollTimeout::try_from(millis).unwrap_or(PollTimeout::MAX);
+        let ready = match events {
+            [] => poll(&mut [], limit),
+            // Somebody who waits for each of his commands allocates for none.
+            few if few.len() <= FEW => {
+                let mut watched: [_; FEW] = std::array::from_fn(|at| few[at.min(few.len() - 1)].watched());
+                poll(&mut watched[..few.len()], limit)
+            }
+            many => poll(&mut many.iter().map(|event| event.watched()).collect::<Vec<_>>(), limit),
+        };
+        match ready {
             Ok(ready) => Ok(ready != 0),
             // A signal is as good as a moment of waiting; the caller looks and waits again.
             Err(Errno::EINTR) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
+    }
+
+    fn watched(&self) -> PollFd<'_> {
+        PollFd::new(self.as_fd(), PollFlags::POLLIN)
     }
 
     /// Resets it, and returns how often it was signalled since the last time.
@@ -70,6 +93,8 @@ impl AsFd for Event {
     }
 }
 
+const FEW: usize = 32;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +109,18 @@ mod tests {
         assert_eq!(event.clear().unwrap(), 2);
         assert!(!event.wait(Duration::from_millis(1)).unwrap());
         assert_eq!(event.clear().unwrap(), 0);
+    }
+
+    #[test]
+    fn any_of_several_ends_the_wait() {
+        for count in [2, FEW, FEW + 1, 2 * FEW] {
+            let events: Vec<_> = (0..count).map(|_| Event::new().unwrap()).collect();
+            let events: Vec<_> = events.iter().collect();
+            assert!(!Event::wait_any(&events, Duration::from_micros(1)).unwrap());
+            events[count - 1].signal();
+            assert!(Event::wait_any(&events, Duration::from_secs(600)).unwrap());
+            assert!(!Event::wait_any(&events[..count - 1], Duration::ZERO).unwrap());
+        }
+        assert!(!Event::wait_any(&[], Duration::ZERO).unwrap());
     }
 }

@@ -20,6 +20,8 @@ pub mod emu;
 #[cfg(feature = "std")]
 mod event;
 #[cfg(feature = "std")]
+mod event_set;
+#[cfg(feature = "std")]
 pub mod faulty;
 #[cfg(feature = "std")]
 mod fork;
@@ -39,5 +41,7 @@ pub use table::{Held, Table};
 pub use clock::MonotonicClock;
 #[cfg(feature = "std")]
 pub use event::Event;
+#[cfg(feature = "std")]
+pub use event_set::EventSet;
 #[cfg(feature = "std")]
 pub use fork::Process;

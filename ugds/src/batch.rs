@@ -10,6 +10,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
+use ugds_hal::Event;
 
 /// Requests that are given to the device together and whose outcomes are collected later, in the order in which they
 /// come. Reads, writes and flushes, namespaces and sizes may be mixed.
@@ -200,6 +201,21 @@ impl Batch {
     #[must_use]
     pub fn depth(&self) -> usize {
         self.work.depth()
+    }
+
+    /// See [`Work::check_soon`].
+    pub(crate) fn check_soon(&mut self) {
+        self.work.check_soon();
+    }
+
+    /// Asks for `bell` to be rung when somebody else finds an outcome. `false` when there is one already.
+    pub(crate) fn listen(&self, bell: &Event) -> bool {
+        self.device.engine().listen(&self.work, bell)
+    }
+
+    /// Takes back what [`listen`](Self::listen) asked for.
+    pub(crate) fn ignore(&self) {
+        self.device.engine().ignore(&self.work);
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! An opened device.
 
+use crate::asynchronous::{AsyncQueue, Shared};
 use crate::batch::Batch;
 use crate::drain::Drain;
 use crate::engine::{Core, Engine, Found};
@@ -69,6 +70,8 @@ pub struct DeviceInfo {
     pub page_bytes: u64,
     /// The most bytes of one command.
     pub max_transfer_bytes: u32,
+    /// How many queues interrupt, and why not more if more were wanted.
+    pub interrupts: String,
     /// Open I/O queues.
     pub queues: u16,
     /// Entries of each.
@@ -89,13 +92,23 @@ impl Device {
     /// [`Error::Uri`] for a wrong name, else what went wrong on the way. A controller that can't be brought up is
     /// left stopped.
     pub fn open(uri: &str) -> Result<Self, Error> {
-        let uri = Uri::parse(uri)?;
         let mut options = Options::default();
+        if let Target::Emu(emu) = Uri::parse(uri)?.target() {
+            // All that it was made with.
+            options.queues = emu.queues();
+        }
+        Self::open_with(uri, options)
+    }
+
+    /// The same, driven as `options` say.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_with(uri: &str, options: Options) -> Result<Self, Error> {
+        let uri = Uri::parse(uri)?;
         match uri.target() {
-            Target::Emu(emu) => {
-                options.queues = emu.queues();
-                Self::with_emu(Emu::new(emu.to_config()?)?, options, uri.nsid())
-            }
+            Target::Emu(emu) => Self::with_emu(Emu::new(emu.to_config()?)?, options, uri.nsid()),
             Target::Vfio(address) => {
                 let vfio = Vfio::open(&address.to_string(), VfioOptions::default())?;
                 Self::with_vfio(vfio, options, uri.nsid())
@@ -165,6 +178,7 @@ impl Device {
     fn assemble(engine: Box<dyn Engine>, found: Found, chosen: Option<Nsid>) -> Result<Self, Error> {
         let info = DeviceInfo {
             path: found.path,
+            interrupts: found.interrupts,
             version: found.facts.version.to_string(),
             page_bytes: found.facts.page.bytes(),
             max_transfer_bytes: found.facts.max_transfer_bytes,
@@ -291,6 +305,16 @@ impl Device {
         }
         let work = self.inner.engine.open_batch(depth, Arc::clone(&self.namespaces))?;
         Ok(Batch::new(Arc::clone(&self.inner), work))
+    }
+
+    /// Makes a queue for futures, of which up to `depth` are under way at once. A device may have many.
+    ///
+    /// # Errors
+    ///
+    /// As [`batch`](Self::batch), or [`Error::Descriptor`] when the process has no descriptor left.
+    pub fn async_queue(&self, depth: usize) -> Result<AsyncQueue, Error> {
+        let shared = Shared::new(self.batch(depth)?, Arc::clone(&self.inner)).map_err(Error::Descriptor)?;
+        Ok(AsyncQueue::new(shared))
     }
 
     /// The counters of all queues.

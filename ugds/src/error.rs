@@ -106,6 +106,9 @@ pub enum Error {
         /// The namespace.
         nsid: Nsid,
     },
+    /// The operating system gave no descriptor to wait on.
+    #[error("no descriptor to wait on could be made: {0}; raise the limit of open files")]
+    Descriptor(#[source] std::io::Error),
     /// A batch can't have that many entries.
     #[error("a batch of {depth} entries is not possible; 1 to {most} are accepted")]
     BatchDepth {

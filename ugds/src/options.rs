@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 use ugds_queue::{Generations, controller};
+use ugds_sched::Settings;
 
 /// How a device is brought up and driven. `Default` suits any controller.
 #[derive(Clone, Debug)]
@@ -27,6 +28,26 @@ pub struct Options {
     pub policy: Policy,
     /// Which queues blocking calls, batches and flushes have.
     pub classes: Classes,
+    /// What the device is to be good at, and how much its requests matter beside each other, where a namespace's
+    /// handle does not say something else.
+    pub settings: Settings,
+    /// Which queues interrupt.
+    pub completions: Completions,
+}
+
+/// Which queues interrupt when something ended. On the others, whoever waits looks again and again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Completions {
+    /// None in [`Mode::Latency`](ugds_sched::Mode::Latency) and [`Mode::Priority`](ugds_sched::Mode::Priority), all in
+    /// [`Mode::Throughput`](ugds_sched::Mode::Throughput), those of batches in
+    /// [`Mode::Adaptive`](ugds_sched::Mode::Adaptive).
+    #[default]
+    ByMode,
+    /// None.
+    Poll,
+    /// All, as far as the device has vectors.
+    Interrupt,
 }
 
 /// The rule that chooses a queue for a command.
@@ -68,6 +89,8 @@ impl Default for Options {
             cid_generations: controller.cid_generations,
             policy: Policy::default(),
             classes: Classes::default(),
+            settings: Settings::default(),
+            completions: Completions::default(),
         }
     }
 }

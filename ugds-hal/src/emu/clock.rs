@@ -2,7 +2,7 @@
 
 use super::config::Mode;
 use super::model::Core;
-use crate::{Clock, Instant};
+use crate::{Clock, Event, Instant};
 use core::time::Duration;
 use std::sync::Arc;
 use std::thread;
@@ -49,6 +49,15 @@ impl Clock for EmuClock {
             while self.core.step(Some(deadline.0)) {}
         } else {
             thread::sleep(deadline.since(self.now()));
+        }
+    }
+
+    fn wait_for(&self, events: &[&Event], deadline: Instant, attempt: u32) {
+        if self.is_virtual() {
+            // Nobody but who waits moves the model.
+            self.relax(attempt);
+        } else if Event::wait_any(events, deadline.since(self.now())).is_err() {
+            thread::yield_now();
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use super::cell::Cell;
 use super::landing::Landing;
-use super::rota::{Duty, Rota, Sleeper, Woken};
-use super::sync::{Mutex, MutexGuard, Thread, ThreadId};
+use super::rota::{Duty, Id, Rota, Sleeper, Woken};
+use super::sync::{Mutex, MutexGuard, thread};
 use nvme_proto::{Cid, Qid, Status};
 use std::fmt::Write;
 use std::sync::{Arc, PoisonError, TryLockError};
-use ugds_hal::{Instant, Port};
+use ugds_hal::{Event, Instant, Port};
 use ugds_mem::{Io, Mapped, MemError};
 use ugds_queue::{Busy, Counters, QueuePair, SubmitError, Wedge};
 
@@ -20,6 +20,8 @@ pub(crate) struct Channel<P> {
     /// stops the device, in order of their queues.
     state: Mutex<State<P>>,
     cells: Box<[Cell]>,
+    /// What the device signals when it puts completions into the queue, if it was asked to.
+    event: Option<Event>,
 }
 
 struct State<P> {
@@ -82,7 +84,7 @@ pub(crate) enum Look {
 }
 
 impl<P: Port> Channel<P> {
-    pub(crate) fn new(pair: QueuePair<P>) -> Self {
+    pub(crate) fn new(pair: QueuePair<P>, event: Option<Event>) -> Self {
         // As many as slots: a cell is taken for a command that was placed, and no more are placed.
         let count = pair.slots();
         let state = State {
@@ -93,7 +95,7 @@ impl<P: Port> Channel<P> {
             landings: Vec::new(),
         };
         let cells = (0..count).map(|_| Cell::default()).collect();
-        Self { state: Mutex::new(state), cells }
+        Self { state: Mutex::new(state), cells, event }
     }
 
     /// Locks the queue for a burst of commands.
@@ -180,21 +182,26 @@ impl<P: Port> Channel<P> {
         Ok(Look::Ended(ended))
     }
 
-    /// Gives a thread that waits for a command something to do.
-    pub(super) fn enlist(&self, thread: Thread, awaits: Awaits, deadline: Instant) -> Duty {
-        let mut state = self.lock();
-        // Under the lock: whoever reaps it later sees who sleeps.
-        if state.pair.is_none() || self.is_over(&state.landings, awaits) {
-            return Duty::Over;
-        }
-        state.rota.enlist(Sleeper { thread, awaits, deadline })
+    /// What the device signals when something ended. `None` on a queue that has to be polled.
+    pub(super) fn event(&self) -> Option<&Event> {
+        self.event.as_ref()
     }
 
-    /// Strikes a thread off, and wakes the one that has its duty now.
-    pub(super) fn resign(&self, thread: ThreadId) {
-        let next = self.lock().rota.resign(thread);
+    /// Gives somebody who waits something to do.
+    pub(super) fn enlist(&self, sleeper: Sleeper<Awaits>) -> Duty {
+        let mut state = self.lock();
+        // Under the lock: whoever reaps it later sees who sleeps.
+        if state.pair.is_none() || self.is_over(&state.landings, sleeper.awaits) {
+            return Duty::Over;
+        }
+        state.rota.enlist(sleeper)
+    }
+
+    /// Strikes somebody off, and calls the one that has its duty now.
+    pub(super) fn resign(&self, id: Id) {
+        let next = self.lock().rota.resign(id);
         if let Some(next) = next {
-            next.unpark();
+            next.make();
         }
     }
 
@@ -213,10 +220,12 @@ impl<P: Port> Channel<P> {
         mut state: MutexGuard<'c, State<P>>,
         is_over: impl Fn(&[Option<Arc<Landing>>], &Sleeper<Awaits>) -> bool,
     ) {
+        let me = Id::Thread(thread::current().id());
         loop {
             let mut woken = Woken::default();
             let State { rota, landings, .. } = &mut *state;
-            let all = rota.wake(&mut woken, |sleeper| is_over(landings, sleeper));
+            // Whoever is awake finds out by itself.
+            let all = rota.wake(&mut woken, |sleeper| sleeper.id != me && is_over(landings, sleeper));
             drop(state);
             woken.wake();
             if all {

@@ -2,6 +2,7 @@
 
 use super::batch::Work;
 use super::channel::{Channel, Closing, Refused};
+use super::notices::Notices;
 use super::policy::{self, Rule};
 use super::record::{Event, Record};
 use super::report::report;
@@ -19,7 +20,7 @@ use ugds_hal::{Backend, Clock, Process};
 use ugds_mem::{Mapped, Region};
 use ugds_queue::controller::{Controller, ControllerError, ControllerEvent};
 use ugds_queue::{Busy, QueuePair, SubmitError, Wedge};
-use ugds_sched::{Class, Ranges, Scheduler};
+use ugds_sched::{Adaptive, Class, Completion, Costs, Mode, Ranges, Scheduler, Settings, Want};
 
 /// The generic part of a device.
 pub(crate) struct Core<B: Backend> {
@@ -27,6 +28,9 @@ pub(crate) struct Core<B: Backend> {
     qids: Box<[Qid]>,
     ranges: Ranges,
     scheduler: Scheduler<Rule>,
+    /// Polls or sleeps, where the mode leaves it open.
+    adaptive: Adaptive,
+    settings: Settings,
     backend: Arc<B>,
     /// Nothing after the device was closed. Lock order: before the channels' locks.
     controller: Mutex<Option<Controller<B>>>,
@@ -48,8 +52,9 @@ impl<B: Backend> Core<B> {
     pub(crate) fn open(backend: Arc<B>, options: &Options) -> Result<(Self, Found), Error> {
         let mut controller = Controller::bring_up(Arc::clone(&backend), options.controller())?;
         let mut pairs = Vec::new();
-        let found = open_queues(&mut controller, &mut pairs).and_then(|()| {
-            let found = Found::read(&mut controller)?;
+        let notices = Notices::new(options, controller.facts().queues.into(), &*backend);
+        let found = open_queues(&mut controller, &notices, &mut pairs).and_then(|()| {
+            let found = Found::read(&mut controller, &notices)?;
             let slots = pairs.first().map(QueuePair::slots).ok_or(Error::NoQueues)?;
             Ok((policy::scheduler(options, &found.facts, pairs.len(), slots)?, found))
         });
@@ -64,7 +69,13 @@ impl<B: Backend> Core<B> {
         let core = Self {
             qids: pairs.iter().map(QueuePair::qid).collect(),
             ranges: policy::ranges(options.classes, pairs.len()),
-            channels: pairs.into_iter().map(Channel::new).collect(),
+            channels: pairs
+                .into_iter()
+                .zip(notices.events())
+                .map(|(pair, event)| Channel::new(pair, event))
+                .collect(),
+            adaptive: Adaptive::new(&Costs::default()),
+            settings: options.settings,
             scheduler,
             backend,
             controller: Mutex::new(Some(controller)),
@@ -83,6 +94,31 @@ impl<B: Backend> Core<B> {
     #[inline]
     pub(super) fn scheduler(&self) -> &Scheduler<Rule> {
         &self.scheduler
+    }
+
+    /// What was chosen for the whole device.
+    #[inline]
+    pub(super) fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// How to wait for commands of a request on `channels`: with the one that has no interrupts there is no choice.
+    #[cold]
+    pub(super) fn completion<'c>(
+        &self,
+        want: &Want,
+        channels: impl IntoIterator<Item = &'c Channel<B::Port>>,
+    ) -> Completion
+    where
+        B: 'c,
+    {
+        let wanted = match want.mode {
+            Mode::Latency | Mode::Priority => Completion::Poll,
+            Mode::Throughput => Completion::Interrupt,
+            Mode::Adaptive => self.adaptive.decide(want.request_bytes, self.scheduler.total().bytes),
+        };
+        let can_sleep = channels.into_iter().all(|channel| channel.event().is_some());
+        if can_sleep { wanted } else { Completion::Poll }
     }
 
     /// The queues of a class.
@@ -348,10 +384,11 @@ pub(crate) struct Found {
     pub(crate) refused: Vec<ugds_queue::controller::Refused>,
     pub(crate) facts: ugds_queue::controller::Facts,
     pub(crate) path: String,
+    pub(crate) interrupts: String,
 }
 
 impl Found {
-    fn read<B: Backend>(controller: &mut Controller<B>) -> Result<Self, Error> {
+    fn read<B: Backend>(controller: &mut Controller<B>, notices: &Notices) -> Result<Self, Error> {
         let scan = controller.scan()?;
         Ok(Self {
             identify: Box::new(*controller.identify()),
@@ -359,6 +396,7 @@ impl Found {
             refused: scan.refused,
             facts: controller.facts(),
             path: controller.backend().traits().path.clone(),
+            interrupts: notices.to_string(),
         })
     }
 }
@@ -366,10 +404,11 @@ impl Found {
 /// Opens the queues that were granted. Those opened before one fails are in `pairs`.
 fn open_queues<B: Backend>(
     controller: &mut Controller<B>,
+    notices: &Notices,
     pairs: &mut Vec<QueuePair<B::Port>>,
 ) -> Result<(), Error> {
-    for _ in 0..controller.facts().queues {
-        pairs.push(controller.open_queue()?);
+    for completion in notices.completions() {
+        pairs.push(controller.open_queue_with(completion)?);
     }
     Ok(())
 }

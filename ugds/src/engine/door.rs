@@ -6,10 +6,11 @@ use super::request::Request;
 use crate::{Drain, Error, Namespace, Outcome, Stats};
 use nvme_proto::Nsid;
 use std::sync::Arc;
-use ugds_hal::Backend;
+use ugds_hal::{Backend, Event};
 use ugds_mem::{Mapped, Region};
 use ugds_queue::Wedge;
 use ugds_queue::controller::ControllerEvent;
+use ugds_sched::Class;
 
 /// An opened device behind one pointer. Each request is one call of it; everything below is monomorphic.
 pub(crate) trait Engine: Send + Sync {
@@ -26,6 +27,10 @@ pub(crate) trait Engine: Send + Sync {
     fn submit(&self, work: &mut Work) -> Result<usize, Error>;
     fn harvest(&self, work: &mut Work, span: Span, into: &mut Vec<Outcome>) -> Result<usize, Error>;
     fn close_batch(&self, work: &mut Work);
+    fn interrupts(&self, class: Class) -> Vec<Event>;
+    fn look_through(&self, class: Class) -> Result<(), Error>;
+    fn listen(&self, work: &Work, bell: &Event) -> bool;
+    fn ignore(&self, work: &Work);
 }
 
 impl<B: Backend> Engine for Core<B> {
@@ -81,5 +86,21 @@ impl<B: Backend> Engine for Core<B> {
 
     fn close_batch(&self, work: &mut Work) {
         batch::close(self, work);
+    }
+
+    fn interrupts(&self, class: Class) -> Vec<Event> {
+        super::listen::interrupts(self, class)
+    }
+
+    fn look_through(&self, class: Class) -> Result<(), Error> {
+        super::listen::look_through(self, class)
+    }
+
+    fn listen(&self, work: &Work, bell: &Event) -> bool {
+        super::listen::listen(self, work, bell)
+    }
+
+    fn ignore(&self, work: &Work) {
+        super::listen::ignore(self, work);
     }
 }

@@ -15,7 +15,7 @@ use ugds_sched::{Load, Piece, Placement, Progress, Split, Want};
 #[inline(never)]
 pub(super) fn run<B: Backend>(request: &Request<'_>, core: &Core<B>) -> Result<(), Error> {
     let want = request.want();
-    let mut flight = Flight::new(core);
+    let mut flight = Flight::new(core, want);
     let mut progress = Progress::new(near::near(core.channels().len()));
     let launched = flight.launch_all(request, &want, &mut progress);
     // Whatever happened, what is in flight is waited for: it moves the caller's data.
@@ -42,6 +42,7 @@ struct Flying {
 /// The commands of one request that are outstanding, oldest first.
 struct Flight<'c, B: Backend> {
     core: &'c Core<B>,
+    want: Want,
     ring: [Option<Flying>; WINDOW],
     first: usize,
     count: usize,
@@ -79,9 +80,10 @@ impl Tally {
 
 impl<'c, B: Backend> Flight<'c, B> {
     #[inline]
-    fn new(core: &'c Core<B>) -> Self {
+    fn new(core: &'c Core<B>, want: Want) -> Self {
         Self {
             core,
+            want,
             ring: [const { None }; WINDOW],
             first: 0,
             count: 0,
@@ -228,7 +230,7 @@ impl<'c, B: Backend> Flight<'c, B> {
         };
         self.first = (self.first + 1) % WINDOW;
         self.count -= 1;
-        let ended = wait(self.core, queue, claim, &mut self.watch);
+        let ended = wait(self.core, queue, claim, &mut self.watch, &self.want);
         match placement {
             None => self.tally.add(self.core, queue, piece.len_bytes),
             Some(placement) => self.core.scheduler().done(placement),

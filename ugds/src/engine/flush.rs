@@ -27,7 +27,7 @@ pub(crate) fn flush<B: Backend>(core: &Core<B>, nsid: Nsid) -> Result<(), Error>
         // A statement of its own: the burst would keep the queue locked through the arms.
         let staged = core.channel(queue).burst().stage(&io);
         let ended = match staged {
-            Ok(claim) => wait(core, queue, claim, &mut None),
+            Ok(claim) => wait(core, queue, claim, &mut None, &want),
             Err(Refused::Full) => {
                 core.scheduler().done(placement);
                 core.make_room(want.class, turns)?;

@@ -1,6 +1,7 @@
 //! The corridor of a request: split, place, submit, reap.
 
 mod batch;
+mod bell;
 mod cell;
 mod channel;
 mod core;
@@ -10,9 +11,11 @@ mod expire;
 mod flight;
 mod flush;
 mod landing;
+mod listen;
 #[cfg(all(test, loom))]
 mod model_tests;
 mod near;
+mod notices;
 mod policy;
 mod record;
 mod report;

@@ -3,8 +3,8 @@
 
 use super::channel::{Awaits, Channel, Claim, Look};
 use super::landing::{Head, Landing};
-use super::rota::Duty;
-use super::sync::thread;
+use super::rota::{Call, Duty, Id, Role, Sleeper};
+use super::sync::{Thread, thread};
 use loom::sync::Arc;
 use nvme_proto::{Cid, Cqe, Nsid, Qid, Status};
 use std::collections::VecDeque;
@@ -53,12 +53,17 @@ impl Port for Slow {
 fn channel() -> Arc<Channel<Slow>> {
     let era = Traits::local(DomainId::fresh(), "model", String::new()).era();
     let port = Slow { staged: VecDeque::new(), passes: 0, given: false };
-    Arc::new(Channel::new(QueuePair::new(port, Qid(1), era, Generations::On)))
+    Arc::new(Channel::new(QueuePair::new(port, Qid(1), era, Generations::On), None))
 }
 
 fn submit(channel: &Channel<Slow>) -> Claim {
     let Ok(claim) = channel.burst().stage(&Io::flush(Nsid(1))) else { panic!("there is a slot") };
     claim
+}
+
+fn sleeper(me: &Thread, awaits: Awaits) -> Sleeper<Awaits> {
+    let (id, call) = (Id::Thread(me.id()), Call::Unpark(me.clone()));
+    Sleeper { id, role: Role::Spins, call, awaits, deadline: Instant(u64::MAX) }
 }
 
 /// Waits as `wait_long` does that has spun enough. `None` when the channel was closed.
@@ -72,13 +77,13 @@ fn wait(channel: &Channel<Slow>, claim: Claim) -> Option<Status> {
         if look == Look::Closed {
             break None;
         }
-        match channel.enlist(me.clone(), Awaits::Command(claim), Instant(u64::MAX)) {
+        match channel.enlist(sleeper(&me, Awaits::Command(claim))) {
             Duty::Poll => thread::yield_now(),
             Duty::Sleep => thread::park(),
             Duty::Over => {}
         }
     };
-    channel.resign(me.id());
+    channel.resign(Id::Thread(me.id()));
     status
 }
 
@@ -107,7 +112,7 @@ fn whoever_polls_wakes_whoever_sleeps() {
     model(|| {
         let channel = channel();
         let (mine, others) = (submit(&channel), submit(&channel));
-        let duty = channel.enlist(thread::current(), Awaits::Command(mine), Instant(u64::MAX));
+        let duty = channel.enlist(sleeper(&thread::current(), Awaits::Command(mine)));
         assert_eq!(duty, Duty::Poll);
         let other = Arc::clone(&channel);
         let thread = thread::spawn(move || wait(&other, others));
@@ -123,7 +128,7 @@ fn a_closed_channel_wakes_everybody() {
     model(|| {
         let channel = channel();
         let (mine, others) = (submit(&channel), submit(&channel));
-        let duty = channel.enlist(thread::current(), Awaits::Command(mine), Instant(u64::MAX));
+        let duty = channel.enlist(sleeper(&thread::current(), Awaits::Command(mine)));
         assert_eq!(duty, Duty::Poll);
         let other = Arc::clone(&channel);
         let thread = thread::spawn(move || wait(&other, others));
@@ -189,13 +194,13 @@ fn a_batch_is_woken_or_forgotten() {
                     break token;
                 }
                 let awaits = Awaits::Landing { id: 0, taken: head.taken() };
-                match other.enlist(me.clone(), awaits, Instant(u64::MAX)) {
+                match other.enlist(sleeper(&me, awaits)) {
                     Duty::Poll => thread::yield_now(),
                     Duty::Sleep => thread::park(),
                     Duty::Over => {}
                 }
             };
-            other.resign(me.id());
+            other.resign(Id::Thread(me.id()));
             other.forget_landing(0);
             token
         });

@@ -64,7 +64,7 @@ impl<'a> Request<'a> {
         };
         let ended = match core.channel(queue).look_for(claim) {
             Some(status) => status,
-            None => match wait_long(core, queue, claim, &mut None) {
+            None => match wait_long(core, queue, claim, &mut None, &self.want()) {
                 Ok(status) => status,
                 Err(error) => {
                     scheduler.done(placement);

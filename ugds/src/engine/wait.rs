@@ -1,15 +1,17 @@
 //! Waiting for a command: whoever waits reaps for everybody, and keeps an eye on the time and on the controller.
 
+use super::bell;
 use super::channel::{Awaits, Channel, Claim, Look};
 use super::core::Core;
 use super::expire::expire;
-use super::rota::Duty;
+use super::rota::{Call, Duty, Id, Role, Sleeper};
 use super::sync::{Thread, thread};
 use crate::Error;
 use nvme_proto::Status;
 use std::time::Duration;
-use ugds_hal::{Backend, Clock, Instant, Port};
+use ugds_hal::{Backend, Clock, Event, Instant, Port};
 use ugds_queue::Wedge;
+use ugds_sched::{Completion, Want};
 
 /// Makes one pass over a queue. What ends a queue ends the device, which is stopped at once.
 #[inline]
@@ -28,14 +30,15 @@ fn broken<B: Backend>(core: &Core<B>, wedge: Wedge) -> Error {
     wedge.into()
 }
 
-/// Waits for one command on `queue`, reaping for everybody meanwhile. `watch` is the watch of a command before that was
-/// late; it is left behind by one that is, and taken away by one that is not.
+/// Waits for one command on `queue`, reaping for everybody meanwhile, the way that is best for `want`. `watch` is the
+/// watch of a command before that was late; it is left behind by one that is, and taken away by one that is not.
 #[inline]
 pub(super) fn wait<B: Backend>(
     core: &Core<B>,
     queue: usize,
     claim: Claim,
     watch: &mut Option<Watch>,
+    want: &Want,
 ) -> Result<Status, Error> {
     // Another command's pass may have brought it.
     match core.channel(queue).take(claim) {
@@ -43,21 +46,23 @@ pub(super) fn wait<B: Backend>(
             *watch = None;
             Ok(status)
         }
-        None => wait_long(core, queue, claim, watch),
+        None => wait_long(core, queue, claim, watch, want),
     }
 }
 
-/// Looks again and again for a while; then one of those who wait for the queue goes on, and the others sleep.
+/// Looks again and again for a while; then one of those who wait for the queue goes on, and the others sleep. Or it
+/// sleeps at once, until the device interrupts.
 #[inline(never)]
 pub(super) fn wait_long<B: Backend>(
     core: &Core<B>,
     queue: usize,
     claim: Claim,
     watch: &mut Option<Watch>,
+    want: &Want,
 ) -> Result<Status, Error> {
     let channel = core.channel(queue);
     let clock = core.clock();
-    let mut post = Post { channel, me: None };
+    let mut post = Post::new(channel, Awaits::Command(claim), core.completion(want, [channel]));
     let (mut looks, mut fruitless) = (0u32, 0u32);
     loop {
         let looked = look(core, queue);
@@ -66,10 +71,12 @@ pub(super) fn wait_long<B: Backend>(
             *watch = None;
             return Ok(status);
         }
+        let looked = looked?;
         // What ended was somebody else's; the next one may be ours.
-        fruitless = if matches!(looked?, Look::Ended(1..)) { 0 } else { fruitless.saturating_add(1) };
+        fruitless = if matches!(looked, Look::Ended(1..)) { 0 } else { fruitless.saturating_add(1) };
         looks += 1;
-        if looks == LOOKS_PER_CLOCK {
+        let is_tired = post.is_tired(looked, looks);
+        if is_tired {
             looks = 0;
             let watch = watch.get_or_insert_with(|| Watch::start(core));
             if watch.is_over(core)? {
@@ -77,10 +84,18 @@ pub(super) fn wait_long<B: Backend>(
                 return expire(core, queue, claim.cid(), || channel.take(claim));
             }
             channel.wake_late(watch.last);
-            if post.enlist(claim, watch.deadline) == Duty::Sleep {
-                thread::park();
-                // Whatever the reason was: after one more look comes the clock.
-                looks = LOOKS_PER_CLOCK - 1;
+            match post.enlist(watch.deadline) {
+                Duty::Sleep if post.bell.is_none() => {
+                    thread::park();
+                    // Whatever the reason was: after one more look comes the clock.
+                    looks = LOOKS_PER_CLOCK - 1;
+                    continue;
+                }
+                duty @ (Duty::Sleep | Duty::Poll) if post.bell.is_some() => {
+                    post.doze(clock, duty, watch.next_check.min(watch.deadline), fruitless);
+                    continue;
+                }
+                _ => {}
             }
         }
         clock.relax(fruitless);
@@ -90,23 +105,70 @@ pub(super) fn wait_long<B: Backend>(
 /// A waiter's place in the roster of a queue, which it leaves however it goes.
 struct Post<'c, P: Port> {
     channel: &'c Channel<P>,
+    awaits: Awaits,
+    /// Of one that sleeps until the device interrupts.
+    bell: Option<Event>,
     /// Once it was enlisted.
     me: Option<Thread>,
 }
 
-impl<P: Port> Post<'_, P> {
+impl<'c, P: Port> Post<'c, P> {
+    #[inline]
+    fn new(channel: &'c Channel<P>, awaits: Awaits, completion: Completion) -> Self {
+        let bell = if completion == Completion::Interrupt { bell::mine() } else { None };
+        Self { channel, awaits, bell, me: None }
+    }
+
+    /// Whether it is time to sleep, or at least to look at the clock.
+    #[inline]
+    fn is_tired(&self, looked: Look, looks: u32) -> bool {
+        match self.bell {
+            None => looks >= LOOKS_PER_CLOCK,
+            // What somebody else is just taking out of the queue may be what the last interrupt was for.
+            Some(_) => looked == Look::Ended(0),
+        }
+    }
+
     #[cold]
-    fn enlist(&mut self, claim: Claim, deadline: Instant) -> Duty {
+    fn enlist(&mut self, deadline: Instant) -> Duty {
         let me = self.me.get_or_insert_with(thread::current);
-        self.channel.enlist(me.clone(), Awaits::Command(claim), deadline)
+        let (role, call) = match &self.bell {
+            None => (Role::Spins, Call::Unpark(me.clone())),
+            Some(bell) => (Role::Dozes, Call::Ring(bell.clone())),
+        };
+        let (id, awaits) = (Id::Thread(me.id()), self.awaits);
+        self.channel.enlist(Sleeper { id, role, call, awaits, deadline })
+    }
+
+    /// Sleeps until it is called or, with the duty, until the device interrupts.
+    #[cold]
+    fn doze(&self, clock: &impl Clock, duty: Duty, until: Instant, attempt: u32) {
+        match (&self.bell, self.channel.event()) {
+            (Some(bell), Some(event)) if duty == Duty::Poll => {
+                doze(clock, &[bell, event], until, attempt);
+            }
+            (Some(bell), _) => doze(clock, &[bell], until, attempt),
+            (None, _) => clock.relax(attempt),
+        }
     }
 }
 
 impl<P: Port> Drop for Post<'_, P> {
     fn drop(&mut self) {
         if let Some(me) = &self.me {
-            self.channel.resign(me.id());
+            self.channel.resign(Id::Thread(me.id()));
         }
+    }
+}
+
+/// Sleeps until one of `events` is signalled, and resets them. They are reset before the look that follows, so that what
+/// comes after it is not missed; and those of queues only by whoever has their duty, who looks, or hands it on.
+#[cold]
+pub(super) fn doze(clock: &impl Clock, events: &[&Event], until: Instant, attempt: u32) {
+    clock.wait_for(events, until, attempt);
+    for event in events {
+        // One that can't be read stays signalled: whoever waits for it looks more often than needed.
+        let _ = event.clear();
     }
 }
 

@@ -4,17 +4,18 @@ use super::entry::{Order, State, What};
 use super::launch::{collect, launch, reap, stand_aside};
 use super::work::Work;
 use crate::batch::Outcome;
+use crate::engine::bell;
 use crate::engine::channel::Awaits;
 use crate::engine::core::Core;
 use crate::engine::expire::expire;
-use crate::engine::rota::Duty;
+use crate::engine::rota::{Call, Duty, Id, Role, Sleeper};
 use crate::engine::sync::{Thread, thread};
-use crate::engine::wait::look;
+use crate::engine::wait::{doze, look};
 use crate::error::{Error, IoFailure, Operation};
 use nvme_proto::Cid;
 use std::time::Duration;
-use ugds_hal::{Backend, Clock, Instant};
-use ugds_sched::Class;
+use ugds_hal::{Backend, Clock, Event, Instant};
+use ugds_sched::{Class, Completion, Want};
 
 /// How many outcomes are wanted, and for how long they are waited for.
 #[derive(Clone, Copy, Debug)]
@@ -172,12 +173,14 @@ struct Vigil<'c, B: Backend> {
     until: Option<Instant>,
     /// Once it was enlisted.
     me: Option<Thread>,
+    /// Of one that sleeps until the device interrupts.
+    bell: Option<Event>,
 }
 
 impl<'c, B: Backend> Vigil<'c, B> {
     #[inline]
     fn new(core: &'c Core<B>) -> Self {
-        Self { core, fruitless: 0, is_due: false, until: None, me: None }
+        Self { core, fruitless: 0, is_due: false, until: None, me: None, bell: None }
     }
 
     /// After a look that brought nothing: reads the clock now and then, and looks after what it may be high time for.
@@ -208,8 +211,7 @@ impl<'c, B: Backend> Vigil<'c, B> {
         if span.timeout == Some(Duration::ZERO) || self.until.is_some_and(|until| work.now >= until) {
             return Go::Home;
         }
-        if self.is_due && self.fruitless > SPINS && self.enlist(work) == Duty::Sleep {
-            thread::park();
+        if self.is_due && self.sleep(core, work) {
             // After one more look comes the clock.
             work.looks = LOOKS_PER_CLOCK;
             return Go::On;
@@ -248,28 +250,80 @@ impl<'c, B: Backend> Vigil<'c, B> {
         }
     }
 
+    /// Sleeps, if the device or somebody else is going to wake it. `false` when it has to go on looking.
+    fn sleep(&mut self, core: &Core<B>, work: &mut Work) -> bool {
+        if !work.is_flying() {
+            return false;
+        }
+        if self.bell.is_none() && self.completion(core, work) == Completion::Interrupt {
+            self.bell = bell::mine();
+        }
+        match self.bell.clone() {
+            // What somebody else is just taking out of a queue may be what the last interrupt was for.
+            Some(bell) => !work.is_elsewhere && self.doze(work, &bell),
+            None => {
+                let tired = self.fruitless > SPINS && self.enlist(work) == Duty::Sleep;
+                if tired {
+                    thread::park();
+                }
+                tired
+            }
+        }
+    }
+
+    fn completion(&self, core: &Core<B>, work: &Work) -> Completion {
+        let want = Want::read(0).class(Class::Batch).settings(core.settings());
+        core.completion(&want, work.busy_queues().map(|queue| core.channel(queue)))
+    }
+
     /// Takes the duty to poll where nobody has it. It sleeps only if somebody else polls each of its queues.
     fn enlist(&mut self, work: &Work) -> Duty {
-        let me = self.me.get_or_insert_with(thread::current);
-        let deadline = self.until.unwrap_or_default().min(work.now.after(LONGEST_SLEEP));
-        let awaits = Awaits::Landing { id: work.landing_id, taken: work.head.taken() };
         let mut all = Duty::Sleep;
-        let queues = (0..work.flying.len()).filter(|&queue| work.flying[queue] != 0);
-        let mut any = false;
-        for queue in queues {
-            any = true;
-            match self.core.channel(queue).enlist(me.clone(), awaits, deadline) {
+        for queue in work.busy_queues() {
+            match self.enlist_at(work, queue) {
                 Duty::Over => return Duty::Over,
                 Duty::Poll => all = Duty::Poll,
                 Duty::Sleep => {}
             }
         }
-        if any { all } else { Duty::Poll }
+        all
+    }
+
+    /// Sleeps until it is called, or until a device interrupts for a queue that nobody else looks after.
+    fn doze(&mut self, work: &Work, bell: &Event) -> bool {
+        let core = self.core;
+        let mut events = [bell; EVENTS];
+        let (mut count, mut until) = (1, work.next_check.min(self.until.unwrap_or(work.next_check)));
+        for queue in work.busy_queues() {
+            match (self.enlist_at(work, queue), core.channel(queue).event()) {
+                (Duty::Over, _) => return false,
+                (Duty::Poll, Some(event)) if count < EVENTS => {
+                    events[count] = event;
+                    count += 1;
+                }
+                (Duty::Poll, _) => until = until.min(work.now.after(SHORTEST_SLEEP)),
+                (Duty::Sleep, _) => {}
+            }
+        }
+        doze(core.clock(), &events[..count], until, self.fruitless);
+        true
+    }
+
+    fn enlist_at(&mut self, work: &Work, queue: usize) -> Duty {
+        let me = self.me.get_or_insert_with(thread::current);
+        let (role, call) = match &self.bell {
+            None => (Role::Spins, Call::Unpark(me.clone())),
+            Some(bell) => (Role::Dozes, Call::Ring(bell.clone())),
+        };
+        let deadline = self.until.unwrap_or_default().min(work.now.after(LONGEST_SLEEP));
+        let awaits = Awaits::Landing { id: work.landing_id, taken: work.head.taken() };
+        self.core.channel(queue).enlist(Sleeper { id: Id::Thread(me.id()), role, call, awaits, deadline })
     }
 
     fn resign(&mut self) {
         if let Some(me) = self.me.take() {
-            self.core.channels().iter().for_each(|channel| channel.resign(me.id()));
+            let id = Id::Thread(me.id());
+            self.core.channels().iter().for_each(|channel| channel.resign(id));
         }
     }
 }
@@ -305,5 +359,8 @@ const LOOKS_PER_CLOCK: u32 = 16;
 const SPINS: u32 = 64;
 /// How often the controller is asked whether it lives, and the commands whether they are late.
 const CHECK_INTERVAL: Duration = Duration::from_millis(10);
+/// The bell, and the queues beside it whose interrupts are waited for. More are looked at every now and then.
+const EVENTS: usize = 32;
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 /// Those who sleep look at their own commands now and then.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);

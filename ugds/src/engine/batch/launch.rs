@@ -5,7 +5,7 @@ use super::held::Held;
 use super::pieces::Airborne;
 use super::reap;
 use super::work::{Opened, Work};
-use crate::engine::channel::{Burst, Refused};
+use crate::engine::channel::{Burst, Look, Refused};
 use crate::engine::core::Core;
 use crate::engine::wait::look;
 use crate::{Error, Namespace};
@@ -62,11 +62,13 @@ pub(super) fn stand_aside<B: Backend>(core: &Core<B>, work: &mut Work) {
 
 /// Makes one pass over each queue that has commands of the batch, and takes in what landed.
 pub(super) fn reap<B: Backend>(core: &Core<B>, work: &mut Work) -> Result<usize, Error> {
+    let mut is_elsewhere = false;
     for queue in 0..work.flying.len() {
         if work.flying[queue] != 0 {
-            look(core, queue)?;
+            is_elsewhere |= look(core, queue)? == Look::Elsewhere;
         }
     }
+    work.is_elsewhere = is_elsewhere;
     Ok(collect(core, work))
 }
 

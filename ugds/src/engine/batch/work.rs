@@ -37,6 +37,8 @@ pub(crate) struct Work {
     pub(super) flying: Box<[u32]>,
     /// How far the small requests are.
     pub(super) progress: Progress,
+    /// Whether somebody else was at a queue at the last look: there may be more than was seen.
+    pub(super) is_elsewhere: bool,
     /// The last time that was read.
     pub(super) now: Instant,
     /// Looks since then.
@@ -72,6 +74,7 @@ impl Work {
             namespaces,
             flying: (0..queues).map(|_| 0).collect(),
             progress: Progress::new(0),
+            is_elsewhere: false,
             now: Instant::default(),
             looks: 0,
             next_check: Instant::default(),
@@ -97,6 +100,21 @@ impl Work {
     #[inline]
     pub(crate) fn queued(&self) -> usize {
         self.small.len() + self.large.len() + usize::from(self.opened.is_some())
+    }
+
+    /// The queues that have commands of it.
+    pub(in crate::engine) fn busy_queues(&self) -> impl Iterator<Item = usize> {
+        self.flying.iter().enumerate().filter(|(_, flying)| **flying != 0).map(|(queue, _)| queue)
+    }
+
+    /// How many outcomes were taken from the landing.
+    pub(in crate::engine) fn taken(&self) -> u32 {
+        self.head.taken()
+    }
+
+    /// Lets the next look that brings nothing look at the clock and after what is late.
+    pub(crate) fn check_soon(&mut self) {
+        self.looks = u32::MAX / 2;
     }
 
     /// Whether the device has commands of it.
