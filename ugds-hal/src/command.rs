@@ -68,3 +68,19 @@ impl Command<'_> {
         &self.sqe
     }
 }
+
+/// The blocks that a command is about, if it is one that names a range by SLBA and NLB.
+#[cfg(feature = "std")]
+pub(crate) fn blocks_of(qid: nvme_proto::Qid, sqe: &Sqe) -> Option<(u64, u64)> {
+    use nvme_proto::nvm::Opcode;
+    let has = [
+        Opcode::READ,
+        Opcode::WRITE,
+        Opcode::COMPARE,
+        Opcode::WRITE_UNCORRECTABLE,
+        Opcode::WRITE_ZEROES,
+        Opcode::VERIFY,
+    ];
+    let ranged = !qid.is_admin() && has.iter().any(|opcode| opcode.0 == sqe.opcode);
+    ranged.then(|| (sqe.cdw10_11(), u64::from(sqe.cdw12.get() & 0xffff) + 1))
+}

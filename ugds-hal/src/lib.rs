@@ -7,6 +7,7 @@ mod backend;
 mod clock;
 mod command;
 mod error;
+mod histogram;
 mod memory;
 mod order;
 mod port;
@@ -14,6 +15,7 @@ mod stop;
 mod table;
 
 pub mod pcie;
+pub mod probes;
 
 #[cfg(feature = "std")]
 pub mod emu;
@@ -26,12 +28,19 @@ pub mod faulty;
 #[cfg(feature = "std")]
 mod fork;
 #[cfg(feature = "std")]
+pub mod metered;
+#[cfg(feature = "std")]
+pub mod observed;
+#[cfg(feature = "std")]
+pub mod traced;
+#[cfg(feature = "std")]
 pub mod vfio;
 
 pub use backend::{Admin, AdminError, Backend, Source, Traits};
 pub use clock::{Clock, Instant, poll};
 pub use command::{Command, QueueCommand};
 pub use error::{HalError, OpenError};
+pub use histogram::Histogram;
 pub use memory::{Direction, Dma, DomainId, Extent, Layout, Mapping, OutOfRange, SharedMemory};
 pub use port::{Completion, Port, PortSpec, Reaped, Violation};
 pub use stop::{Claim, Enables, Era, Quarantine, Stop, Stopped};

@@ -2,6 +2,7 @@
 
 use super::backend::Model;
 use super::plan::{Access, Fault, FaultPlan, What};
+use crate::command::blocks_of;
 use crate::emu::Deviation;
 use crate::{Clock, Instant};
 use core::fmt;
@@ -170,21 +171,6 @@ impl Rule {
             _ => true,
         }
     }
-}
-
-/// The blocks that a command is about, if it is one that names a range by SLBA and NLB.
-fn blocks_of(qid: Qid, sqe: &Sqe) -> Option<(u64, u64)> {
-    use nvm::Opcode;
-    let has = [
-        Opcode::READ,
-        Opcode::WRITE,
-        Opcode::COMPARE,
-        Opcode::WRITE_UNCORRECTABLE,
-        Opcode::WRITE_ZEROES,
-        Opcode::VERIFY,
-    ];
-    let ranged = !qid.is_admin() && has.iter().any(|opcode| opcode.0 == sqe.opcode);
-    ranged.then(|| (sqe.cdw10_11(), u64::from(sqe.cdw12.get() & 0xffff) + 1))
 }
 
 impl fmt::Debug for State {
