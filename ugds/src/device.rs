@@ -7,16 +7,20 @@ use crate::engine::{Core, Engine, Found};
 use crate::error::Error;
 use crate::namespace::Namespace;
 use crate::options::Options;
+use crate::published::{self, Publisher, Source};
 use crate::region::Region;
-use crate::stats::Stats;
+use crate::stats::{Statistics, Stats};
 use crate::uri::{Target, Uri};
 use nvme_proto::{Nsid, identify};
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use ugds_hal::Backend;
+use ugds_hal::Instant;
 use ugds_hal::emu::Emu;
 use ugds_hal::faulty::Faulty;
+use ugds_hal::metered::Meters;
+use ugds_hal::observed::Observed;
 use ugds_hal::vfio::{Vfio, VfioOptions};
 use ugds_mem::Memory;
 use ugds_queue::Wedge;
@@ -53,6 +57,10 @@ pub struct Device {
 /// The device itself, which everything made from it keeps open.
 pub(crate) struct Inner {
     engine: Box<dyn Engine>,
+    stats: Arc<Source>,
+    /// Nothing when nobody else reads the statistics, and after the device was closed. Lock order: no other is taken under
+    /// it.
+    publisher: Mutex<Option<Publisher>>,
     info: DeviceInfo,
     identify: Box<identify::Controller>,
     refused: Vec<Refused>,
@@ -64,6 +72,8 @@ pub(crate) struct Inner {
 pub struct DeviceInfo {
     /// The way that data takes, and why not a better one.
     pub path: String,
+    /// Where its statistics are published, or why they are not.
+    pub statistics: String,
     /// The version of the NVMe specification that the controller reports.
     pub version: String,
     /// The controller's page in bytes.
@@ -131,14 +141,21 @@ impl Device {
     /// # Errors
     ///
     /// As [`open`](Self::open).
-    #[expect(clippy::needless_pass_by_value, reason = "options are made for one device")]
     pub fn with_backend<B: Backend>(
         backend: B,
         options: Options,
         chosen: Option<Nsid>,
     ) -> Result<Self, Error> {
-        let (core, found) = Core::open(Arc::new(backend), &options)?;
-        Self::assemble(Box::new(core), found, chosen)
+        let (options, wish) = published::Wish::of(options);
+        let meters = (options.statistics == Statistics::Latencies).then(Meters::new);
+        if meters.is_none() && options.trace.is_none() {
+            let (core, found) = Core::open(Arc::new(backend), &options)?;
+            return Self::assemble(Box::new(core), found, chosen, None, wish);
+        }
+        // A device of its own kind, so that the others pay nothing.
+        let observer = (options.trace.clone(), meters.clone());
+        let (core, found) = Core::open(Arc::new(Observed::with(backend, observer)), &options)?;
+        Self::assemble(Box::new(core), found, chosen, meters, wish)
     }
 
     /// Opens an emulated controller that misbehaves by plan. A clone of `faulty` tells how often it did.
@@ -175,10 +192,26 @@ impl Device {
         Self::with_backend(vfio, options, chosen)
     }
 
-    fn assemble(engine: Box<dyn Engine>, found: Found, chosen: Option<Nsid>) -> Result<Self, Error> {
+    fn assemble(
+        engine: Box<dyn Engine>,
+        found: Found,
+        chosen: Option<Nsid>,
+        meters: Option<Meters>,
+        wish: published::Wish,
+    ) -> Result<Self, Error> {
+        let count = engine.stats();
+        let stats: Arc<Source> = Arc::new(move || {
+            let mut stats = count();
+            if let Some(meters) = &meters {
+                stats.measure(&meters.read());
+            }
+            stats
+        });
+        let (publisher, statistics) = wish.carry_out(&stats, &found.path);
         let info = DeviceInfo {
             path: found.path,
             interrupts: found.interrupts,
+            statistics,
             version: found.facts.version.to_string(),
             page_bytes: found.facts.page.bytes(),
             max_transfer_bytes: found.facts.max_transfer_bytes,
@@ -188,7 +221,14 @@ impl Device {
             shadow_doorbells: found.facts.shadow_doorbells,
             volatile_write_cache: found.facts.volatile_write_cache,
         };
-        let inner = Arc::new(Inner { engine, info, identify: found.identify, refused: found.refused });
+        let inner = Arc::new(Inner {
+            engine,
+            stats,
+            publisher: Mutex::new(publisher),
+            info,
+            identify: found.identify,
+            refused: found.refused,
+        });
         let namespaces = found
             .namespaces
             .into_iter()
@@ -320,7 +360,13 @@ impl Device {
     /// The counters of all queues.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.inner.engine.stats()
+        (self.inner.stats)()
+    }
+
+    /// The present by the device's clock, which traces are written by. Under virtual time it does not move by itself.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.inner.engine.now()
     }
 
     /// Takes what the controller told since the last time without being asked: errors, its health, namespaces that
@@ -362,7 +408,9 @@ impl Device {
     ///
     /// As [`close`](Self::close).
     pub fn close_with(self, drain: Drain) -> Result<(), Error> {
-        self.inner.engine.close(drain)
+        self.inner.engine.close(drain)?;
+        self.inner.unpublish();
+        Ok(())
     }
 }
 
@@ -371,10 +419,18 @@ impl Inner {
     pub(crate) fn engine(&self) -> &dyn Engine {
         &*self.engine
     }
+
+    /// Ends the thread that others read the statistics from.
+    fn unpublish(&self) {
+        // A statement of its own: the thread ends without the lock.
+        let publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(publisher);
+    }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.unpublish();
         // There is nobody to tell. What the controller may still write to has been leaked by then.
         let _ = self.engine.close(Drain::Check);
     }

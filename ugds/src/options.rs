@@ -1,6 +1,8 @@
 //! What a caller may choose about a device.
 
+use crate::stats::Statistics;
 use std::time::Duration;
+use ugds_hal::traced::Tracer;
 use ugds_queue::{Generations, controller};
 use ugds_sched::Settings;
 
@@ -33,6 +35,13 @@ pub struct Options {
     pub settings: Settings,
     /// Which queues interrupt.
     pub completions: Completions,
+    /// What is counted and measured.
+    pub statistics: Statistics,
+    /// Writes down the life of each command. A tracer is for one device.
+    pub trace: Option<Tracer>,
+    /// Lets `ugds stat` of the same user, or of root, read the statistics while the device is open, under this name.
+    /// Without it, the environment decides: see [`published`](crate::published).
+    pub publish: Option<String>,
 }
 
 /// Which queues interrupt when something ended. On the others, whoever waits looks again and again.
@@ -91,11 +100,22 @@ impl Default for Options {
             classes: Classes::default(),
             settings: Settings::default(),
             completions: Completions::default(),
+            statistics: Statistics::default(),
+            trace: None,
+            publish: None,
         }
     }
 }
 
 impl Options {
+    /// The same for a device whose statistics, with latencies, can be read by `ugds stat` under `name`.
+    #[must_use]
+    pub fn publish_statistics(mut self, name: impl Into<String>) -> Self {
+        self.statistics = Statistics::Latencies;
+        self.publish = Some(name.into());
+        self
+    }
+
     /// What of this concerns the controller.
     pub(crate) fn controller(&self) -> controller::Options {
         let mut options = controller::Options::default();

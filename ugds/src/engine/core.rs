@@ -4,7 +4,7 @@ use super::batch::Work;
 use super::channel::{Channel, Closing, Refused};
 use super::notices::Notices;
 use super::policy::{self, Rule};
-use super::record::{Event, Record};
+use super::record::{self, Event, Record};
 use super::report::report;
 use super::wait::look;
 use crate::error::Error;
@@ -24,7 +24,8 @@ use ugds_sched::{Adaptive, Class, Completion, Costs, Mode, Ranges, Scheduler, Se
 
 /// The generic part of a device.
 pub(crate) struct Core<B: Backend> {
-    channels: Box<[Channel<B::Port>]>,
+    /// Shared with whoever reads the statistics.
+    channels: Arc<[Channel<B::Port>]>,
     qids: Box<[Qid]>,
     ranges: Ranges,
     scheduler: Scheduler<Rule>,
@@ -210,10 +211,11 @@ impl<B: Backend> Core<B> {
     #[cold]
     pub(crate) fn give_up(&self, reason: Wedge) -> Wedge {
         let (first, _) = self.given_up.get_or_init(|| {
+            record::probe(&reason);
             self.note(Event::GivenUp(reason));
             (reason, report(self, reason))
         });
-        for channel in &self.channels {
+        for channel in self.channels.iter() {
             channel.wedge(*first);
         }
         *first
@@ -281,13 +283,23 @@ impl<B: Backend> Core<B> {
         if self.quarantined.load(Ordering::Acquire) { Err(Busy) } else { Ok(()) }
     }
 
-    pub(crate) fn stats(&self) -> Stats {
-        if self.in_this_process().is_err() {
-            // A lock may have been held when the process forked.
-            return Stats::default();
+    /// What reads the counters, from now on. It outlives the device, and finds no queue then.
+    pub(crate) fn stats(&self) -> impl Fn() -> Stats + Send + Sync + 'static {
+        let (channels, ranges) = (Arc::clone(&self.channels), self.ranges.clone());
+        let (clock, process, opened) = (self.clock().clone(), self.process, self.clock().now());
+        move || {
+            if !process.is_current() {
+                // A lock may have been held when the process forked.
+                return Stats::default();
+            }
+            let queue = |(index, channel): (usize, &Channel<B::Port>)| {
+                Some(QueueStats::new(policy::class_of(&ranges, index), channel.counters()?))
+            };
+            Stats {
+                elapsed: clock.now().since(opened),
+                queues: channels.iter().enumerate().filter_map(queue).collect(),
+            }
         }
-        let queue = |(qid, counters, bytes, outstanding)| QueueStats::new(qid, counters, bytes, outstanding);
-        Stats { queues: self.channels.iter().filter_map(Channel::counters).map(queue).collect() }
     }
 
     /// Shuts the controller down in order. Nothing happens when it was done before.

@@ -6,7 +6,7 @@ use super::request::Request;
 use crate::{Drain, Error, Namespace, Outcome, Stats};
 use nvme_proto::Nsid;
 use std::sync::Arc;
-use ugds_hal::{Backend, Event};
+use ugds_hal::{Backend, Clock, Event, Instant};
 use ugds_mem::{Mapped, Region};
 use ugds_queue::Wedge;
 use ugds_queue::controller::ControllerEvent;
@@ -19,7 +19,8 @@ pub(crate) trait Engine: Send + Sync {
     fn attach(&self, region: &Region) -> Result<Arc<Mapped>, Error>;
     fn detach(&self, mapped: &Mapped, drain: Drain) -> Result<(), Error>;
     fn events(&self) -> Result<Vec<ControllerEvent>, Error>;
-    fn stats(&self) -> Stats;
+    fn stats(&self) -> Box<dyn Fn() -> Stats + Send + Sync>;
+    fn now(&self) -> Instant;
     fn wedged(&self) -> Option<Wedge>;
     fn report(&self) -> Option<String>;
     fn close(&self, drain: Drain) -> Result<(), Error>;
@@ -56,8 +57,12 @@ impl<B: Backend> Engine for Core<B> {
         self.events()
     }
 
-    fn stats(&self) -> Stats {
-        self.stats()
+    fn stats(&self) -> Box<dyn Fn() -> Stats + Send + Sync> {
+        Box::new(self.stats())
+    }
+
+    fn now(&self) -> Instant {
+        self.clock().now()
     }
 
     fn wedged(&self) -> Option<Wedge> {

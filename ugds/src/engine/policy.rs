@@ -1,9 +1,10 @@
 //! The scheduler of a device, as its options want it.
 
 use crate::options::{Classes, Options, Policy};
+use crate::stats::QueueClass;
 use ugds_queue::controller::Facts;
 use ugds_sched::{
-    HeldQueue, LeastLoaded, Place, Ranges, RoundRobin, Scheduler, SchedulerError, Tuning, View, Want,
+    Class, HeldQueue, LeastLoaded, Place, Ranges, RoundRobin, Scheduler, SchedulerError, Tuning, View, Want,
 };
 
 /// The rule that the options chose. One type, so that the most common rule is inlined.
@@ -48,6 +49,16 @@ pub(super) fn ranges(classes: Classes, queues: usize) -> Ranges {
     match classes {
         Classes::Parted if queues >= PARTED_FROM => Ranges::parted(queues),
         _ => Ranges::shared(queues),
+    }
+}
+
+/// What the queue with this index is for.
+pub(super) fn class_of(ranges: &Ranges, queue: usize) -> QueueClass {
+    match [Class::Sync, Class::Batch].map(|class| ranges.of(class).contains(&queue)) {
+        [true, false] => QueueClass::Sync,
+        [false, true] => QueueClass::Batch,
+        [true, true] => QueueClass::Shared,
+        [false, false] => QueueClass::Control,
     }
 }
 

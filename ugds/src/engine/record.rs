@@ -4,7 +4,7 @@ use nvme_proto::{Cid, Qid, Status};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use ugds_hal::Instant;
+use ugds_hal::{Instant, Violation, probes};
 use ugds_queue::Wedge;
 
 /// Something that happened, rarely enough to be written down: nothing here is recorded per command that succeeds.
@@ -42,6 +42,22 @@ impl fmt::Display for Event {
             }
         }
     }
+}
+
+/// Tells whoever watches from outside that a device was given up.
+#[cold]
+pub(super) fn probe(reason: &Wedge) {
+    let (number, qid) = match reason {
+        Wedge::UnknownCid { qid, .. } => (1, *qid),
+        Wedge::Protocol(Violation::SubmissionHead { qid, .. }) => (2, *qid),
+        Wedge::Timeout { qid, .. } => (3, *qid),
+        Wedge::ControllerFatal => (4, Qid::ADMIN),
+        Wedge::Forced => (5, Qid::ADMIN),
+        Wedge::SubsystemReset => (6, Qid::ADMIN),
+        Wedge::Gone => (7, Qid::ADMIN),
+        _ => (0, Qid::ADMIN),
+    };
+    probes::wedged(qid, number);
 }
 
 /// The last events, oldest first.
