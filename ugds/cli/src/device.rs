@@ -2,14 +2,22 @@
 
 use anyhow::{Context, anyhow};
 use ugds::nvme::Nsid;
-use ugds::uri::{Bytes, Uri};
-use ugds::{Device, Namespace};
+use ugds::uri::{Bytes, Target, Uri};
+use ugds::{Device, Namespace, Options};
 
 use crate::failure::usage;
 
 /// Opens the device that `uri` names.
 pub(crate) fn open(uri: &Uri) -> anyhow::Result<Device> {
     Device::open(&uri.to_string()).with_context(|| format!("cannot open {uri}"))
+}
+
+/// Opens the device that `uri` names, driven as `options` say, on all the queues that an emulated one is made with.
+pub(crate) fn open_with(uri: &Uri, mut options: Options) -> anyhow::Result<Device> {
+    if let Target::Emu(emu) = uri.target() {
+        options.queues = emu.queues;
+    }
+    Device::open_with(&uri.to_string(), options).with_context(|| format!("cannot open {uri}"))
 }
 
 /// The namespace `nsid` of `device`, or its first one.

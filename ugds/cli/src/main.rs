@@ -14,7 +14,9 @@ mod measure;
 mod output;
 mod random;
 mod replacement;
+mod stat;
 mod table;
+mod trace;
 mod units;
 
 use std::process::ExitCode;
@@ -39,6 +41,8 @@ enum Command {
     Identify(identify::Args),
     Copy(copy::Args),
     Bench(Box<bench::Args>),
+    Trace(Box<trace::Args>),
+    Stat(stat::Args),
 }
 
 impl Command {
@@ -48,6 +52,8 @@ impl Command {
             Self::Identify(args) => identify::run(args),
             Self::Copy(args) => copy::run(args),
             Self::Bench(args) => bench::run(args),
+            Self::Trace(args) => trace::run(args),
+            Self::Stat(args) => stat::run(args),
         }
     }
 }
@@ -141,6 +147,7 @@ Examples:
   ugds identify 'emu:?size=4G&namespaces=2'
   ugds copy model.bin 'emu:disk.img?size=8G#1M' --verify
   ugds bench 'emu:?size=1G' --rw randread --bs 4k --threads 4 --depth 8 --time 5
+  ugds trace 'emu:?latency_us=80' -o trace.json
 
 Exit status: 0 success, 1 failure or data that differ, 2 wrong usage.";
 

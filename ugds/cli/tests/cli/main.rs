@@ -6,3 +6,5 @@ mod demo;
 mod place;
 mod program;
 mod readme;
+mod stat;
+mod trace;

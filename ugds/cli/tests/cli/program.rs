@@ -9,10 +9,21 @@ use serde_json::Value;
 fn help_suffices() {
     let place = Place::new();
     let help = place.ok(&["--help"]);
-    for part in ["demo", "identify", "copy", "bench", "emu:[FILE]", "size=1G", "Examples:", "Exit status:"] {
+    for part in [
+        "demo",
+        "identify",
+        "copy",
+        "bench",
+        "trace",
+        "stat",
+        "emu:[FILE]",
+        "size=1G",
+        "Examples:",
+        "Exit status:",
+    ] {
         assert!(help.contains(part), "no {part:?} in {help}");
     }
-    for command in ["demo", "identify", "copy", "bench"] {
+    for command in ["demo", "identify", "copy", "bench", "trace", "stat"] {
         let help = place.ok(&[command, "--help"]);
         assert!(help.contains("Examples:") && help.contains("Exit status:"), "{help}");
         assert!(!help.contains("corrupt"), "{help}");
@@ -34,6 +45,10 @@ fn help_fits_a_terminal() {
         &["bench", "-h"],
         &["bench", "paper", "--help"],
         &["bench", "paper", "-h"],
+        &["trace", "--help"],
+        &["trace", "-h"],
+        &["stat", "--help"],
+        &["stat", "-h"],
     ] {
         let help = place.ok(words);
         let wide: Vec<&str> = help.lines().filter(|line| line.chars().count() > 80).collect();
@@ -160,6 +175,8 @@ fn a_reader_that_goes_away_is_no_panic() {
         &["demo", "--file", "data"],
         &["bench", "emu:?size=1M", "--time", "0.02"],
         &["bench", "emu:?size=1M", "--time", "0.02", "--json"],
+        &["trace", "emu:?size=1M"],
+        &["stat"],
         &["bench", "paper", "emu:?size=1M", "--threads", "1", "--batch", "1", "--time", "0.02"],
     ] {
         let (reader, writer) = std::io::pipe().unwrap();
