@@ -81,6 +81,15 @@ pub enum Source {
         /// Its length in bytes.
         len_bytes: usize,
     },
+    /// Memory of another device, as a DMA-buf.
+    DmaBuf {
+        /// The descriptor, which stays open as long as the memory is to.
+        fd: i32,
+        /// Where the memory begins in it, in bytes.
+        offset: u64,
+        /// Its length in bytes.
+        len_bytes: u64,
+    },
 }
 
 /// One claimed controller.
@@ -138,11 +147,11 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`HalError::Map`].
+    /// [`HalError::Map`]; [`HalError::Unsupported`] for a kind of memory that the backend can't map.
     ///
     /// # Safety
     ///
-    /// The memory stays allocated until the returned mapping, and every clone of it, is gone.
+    /// The memory stays allocated, and a descriptor of it open, until the returned mapping, and every clone of it, is gone.
     #[allow(unsafe_code)]
     unsafe fn map(&self, source: Source, direction: Direction) -> Result<Arc<Mapping>, HalError>;
 

@@ -111,7 +111,9 @@ impl Backend for Vfio {
     }
 
     unsafe fn map(&self, source: Source, direction: Direction) -> Result<Arc<Mapping>, HalError> {
-        let Source::Host { ptr, len_bytes } = source;
+        let Source::Host { ptr, len_bytes } = source else {
+            return self.cannot("mapping a DMA-buf");
+        };
         // The IOMMU maps whole pages: those around the memory, too. The extents name the memory alone.
         let lead = ptr.addr().get() & (PAGE - 1);
         let hull = (lead + len_bytes).next_multiple_of(PAGE) as u64;
