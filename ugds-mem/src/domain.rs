@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use nvme_proto::PageSize;
 use nvme_proto::register::{Cc, Property};
 use spin::Mutex;
-use ugds_hal::{Backend, Direction, Dma, DomainId, HalError, Mapping, Source};
+use ugds_hal::{Backend, Direction, Dma, DomainId, HalError, Mapping};
 
 /// Maps memory for one controller: its backend, its page size, and whether it takes SGLs.
 #[derive(Debug)]
@@ -62,8 +62,7 @@ impl<B: Backend> Domain<B> {
 
     /// Maps memory of a region for reading and writing.
     pub(crate) fn map(&self, memory: &Arc<Memory>, listing: Listing) -> Result<Arc<Mapped>, MemError> {
-        let shared = memory.shared();
-        let source = Source::Host { ptr: shared.as_ptr(), len_bytes: shared.len_bytes() };
+        let source = memory.source()?;
         // SAFETY: `memory` goes into the same `Mapped` as the mapping, behind it in drop order, and the mapping's
         // `Arc` never leaves that value.
         let mapping = unsafe { self.backend.map(source, Direction::Both) }?;

@@ -137,6 +137,25 @@ pub enum MemError {
     /// The controller is not enabled, so it has no page yet.
     #[error("the controller is not enabled, and its page is not settled before")]
     Disabled,
+    /// A driver of a GPU, or its library, says so.
+    #[cfg(feature = "std")]
+    #[error(transparent)]
+    Gpu(#[from] crate::gpu::GpuError),
+    /// No device reaches the memory itself.
+    #[cfg(feature = "std")]
+    #[error("the memory is not reached directly: {0}")]
+    Staged(crate::gpu::WhyStaged),
+    /// The memory is the host's.
+    #[cfg(feature = "std")]
+    #[error("host memory has no DMA-buf; memory of a GPU has")]
+    NoDmabuf,
+    /// The process can't have another descriptor.
+    #[cfg(feature = "std")]
+    #[error("no descriptor for the DMA-buf: {reason}")]
+    Descriptor {
+        /// The operating system's reason.
+        reason: std::string::String,
+    },
 }
 
 impl From<OutOfRange> for MemError {

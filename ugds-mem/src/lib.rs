@@ -17,6 +17,12 @@ mod registry;
 mod transfer;
 
 #[cfg(feature = "std")]
+pub mod cuda;
+#[cfg(feature = "std")]
+pub mod dmabuf;
+#[cfg(feature = "std")]
+pub mod gpu;
+#[cfg(feature = "std")]
 pub mod host;
 
 pub use domain::Domain;

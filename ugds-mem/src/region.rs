@@ -6,15 +6,22 @@
 
 use crate::domain::Listing;
 use crate::{Domain, Mapped, MemError};
+#[cfg(feature = "std")]
+use crate::{
+    dmabuf::Export,
+    gpu::{Path, Registration},
+};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use spin::Mutex;
-use ugds_hal::{Backend, DomainId, SharedMemory};
+#[cfg(feature = "std")]
+use std::{os::fd::AsRawFd, string::ToString};
+use ugds_hal::{Backend, DomainId, SharedMemory, Source};
 
 /// The identity of one registration. It is never used again, even when the same address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,15 +44,25 @@ impl Token {
     }
 }
 
-/// Host memory together with whatever keeps it allocated.
+/// Memory together with whatever keeps it allocated.
 pub struct Memory {
-    shared: SharedMemory,
-    /// The owner of the memory; nothing when the caller of [`Memory::foreign`] is.
-    _owner: Option<Box<dyn Any + Send + Sync>>,
+    place: Place,
+}
+
+enum Place {
+    /// Memory of this process.
+    Host {
+        shared: SharedMemory,
+        /// The owner of the memory; nothing when the caller of [`Memory::foreign`] is.
+        _owner: Option<Box<dyn Any + Send + Sync>>,
+    },
+    /// Memory of a GPU.
+    #[cfg(feature = "std")]
+    Gpu(Arc<Registration>),
 }
 
 impl Memory {
-    /// Takes memory that `owner` keeps allocated.
+    /// Takes host memory that `owner` keeps allocated.
     ///
     /// # Safety
     ///
@@ -53,10 +70,11 @@ impl Memory {
     #[must_use]
     pub unsafe fn owned(ptr: NonNull<u8>, len_bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Self {
         // SAFETY: the caller's promise; `_owner` lives as long as `shared`.
-        Self { shared: unsafe { SharedMemory::new(ptr, len_bytes) }, _owner: Some(owner) }
+        let shared = unsafe { SharedMemory::new(ptr, len_bytes) };
+        Self { place: Place::Host { shared, _owner: Some(owner) } }
     }
 
-    /// Takes memory that somebody else allocated and will free.
+    /// Takes host memory that somebody else allocated and will free.
     ///
     /// # Safety
     ///
@@ -66,19 +84,76 @@ impl Memory {
     #[must_use]
     pub unsafe fn foreign(ptr: NonNull<u8>, len_bytes: usize) -> Self {
         // SAFETY: the caller's promise.
-        Self { shared: unsafe { SharedMemory::new(ptr, len_bytes) }, _owner: None }
+        let shared = unsafe { SharedMemory::new(ptr, len_bytes) };
+        Self { place: Place::Host { shared, _owner: None } }
     }
 
-    /// The bytes.
+    /// Takes memory of a GPU, for as long as it is registered.
+    #[cfg(feature = "std")]
     #[must_use]
-    pub fn shared(&self) -> &SharedMemory {
-        &self.shared
+    pub fn gpu(registration: Arc<Registration>) -> Self {
+        Self { place: Place::Gpu(registration) }
+    }
+
+    /// The bytes, if they are the host's.
+    #[must_use]
+    pub fn host(&self) -> Option<&SharedMemory> {
+        match &self.place {
+            Place::Host { shared, .. } => Some(shared),
+            #[cfg(feature = "std")]
+            Place::Gpu(_) => None,
+        }
+    }
+
+    /// The address of the first byte: the host's, or the GPU's.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        match &self.place {
+            Place::Host { shared, .. } => shared.as_ptr().addr().get(),
+            #[cfg(feature = "std")]
+            Place::Gpu(registration) => registration.address() as usize,
+        }
+    }
+
+    /// The length in bytes.
+    #[must_use]
+    pub fn len_bytes(&self) -> usize {
+        match &self.place {
+            Place::Host { shared, .. } => shared.len_bytes(),
+            #[cfg(feature = "std")]
+            Place::Gpu(registration) => registration.len_bytes(),
+        }
+    }
+
+    /// What a backend maps.
+    ///
+    /// # Errors
+    ///
+    /// [`MemError::Staged`] for memory that no device can be given.
+    pub(crate) fn source(&self) -> Result<Source, MemError> {
+        match &self.place {
+            Place::Host { shared, .. } => {
+                Ok(Source::Host { ptr: shared.as_ptr(), len_bytes: shared.len_bytes() })
+            }
+            #[cfg(feature = "std")]
+            Place::Gpu(registration) => match registration.path() {
+                Path::Direct(dmabuf) => Ok(Source::DmaBuf {
+                    fd: dmabuf.fd().as_raw_fd(),
+                    offset: dmabuf.offset(),
+                    len_bytes: dmabuf.len_bytes(),
+                }),
+                Path::Staged(why) => Err(MemError::Staged(why.clone())),
+            },
+        }
     }
 }
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memory").field("shared", &self.shared).finish_non_exhaustive()
+        f.debug_struct("Memory")
+            .field("address", &self.address())
+            .field("len_bytes", &self.len_bytes())
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,6 +172,8 @@ struct Inner {
     mapped: Mutex<Vec<Arc<Mapped>>>,
     memory: Arc<Memory>,
     token: Token,
+    /// Exports and RDMA registrations of it.
+    holds: AtomicUsize,
 }
 
 impl Region {
@@ -107,15 +184,15 @@ impl Region {
     /// [`MemError::Misaligned`] when it does not start at a multiple of four bytes, [`MemError::RegionLength`] when it
     /// is empty.
     pub fn new(memory: Memory) -> Result<Self, MemError> {
-        let shared = memory.shared();
-        let address = shared.as_ptr().addr().get();
+        let address = memory.address();
         if !address.is_multiple_of(4) {
             return Err(MemError::Misaligned { address });
         }
-        if shared.len_bytes() == 0 {
+        if memory.len_bytes() == 0 {
             return Err(MemError::RegionLength { len_bytes: 0 });
         }
-        let inner = Inner { mapped: Mutex::default(), memory: Arc::new(memory), token: Token::fresh() };
+        let (memory, holds) = (Arc::new(memory), AtomicUsize::new(0));
+        let inner = Inner { mapped: Mutex::default(), memory, token: Token::fresh(), holds };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -128,13 +205,13 @@ impl Region {
     /// The address of the first byte, as a key; following it is up to who registered the memory.
     #[must_use]
     pub fn address(&self) -> usize {
-        self.inner.memory.shared().as_ptr().addr().get()
+        self.inner.memory.address()
     }
 
     /// The length in bytes.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
-        self.inner.memory.shared().len_bytes()
+        self.inner.memory.len_bytes()
     }
 
     /// Maps the region for a device, or returns the mapping it already has there.
@@ -187,18 +264,72 @@ impl Region {
     ///
     /// # Errors
     ///
-    /// [`MemError::Range`].
+    /// [`MemError::Range`]; [`MemError::Gpu`] for memory of a GPU, which waits for the GPU's copy engine.
     pub fn copy_out(&self, offset: usize, to: &mut [u8]) -> Result<(), MemError> {
-        Ok(self.inner.memory.shared().copy_out(offset, to)?)
+        match &self.inner.memory.place {
+            Place::Host { shared, .. } => Ok(shared.copy_out(offset, to)?),
+            #[cfg(feature = "std")]
+            Place::Gpu(registration) => Ok(registration.copy_out(offset, to)?),
+        }
     }
 
     /// Copies `from` to the region at `offset`.
     ///
     /// # Errors
     ///
-    /// [`MemError::Range`].
+    /// As [`copy_out`](Self::copy_out).
     pub fn copy_in(&self, offset: usize, from: &[u8]) -> Result<(), MemError> {
-        Ok(self.inner.memory.shared().copy_in(offset, from)?)
+        match &self.inner.memory.place {
+            Place::Host { shared, .. } => Ok(shared.copy_in(offset, from)?),
+            #[cfg(feature = "std")]
+            Place::Gpu(registration) => Ok(registration.copy_in(offset, from)?),
+        }
+    }
+
+    /// The GPU's memory that it is, if it is a GPU's.
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn gpu(&self) -> Option<&Arc<Registration>> {
+        match &self.inner.memory.place {
+            Place::Host { .. } => None,
+            Place::Gpu(registration) => Some(registration),
+        }
+    }
+
+    /// Gives a copy of the DMA-buf out: a descriptor, and where in it the region lies. The region counts as in use until
+    /// the export is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`MemError::NoDmabuf`] for host memory, [`MemError::Staged`] for GPU memory without one, [`MemError::Descriptor`].
+    #[cfg(feature = "std")]
+    pub fn export_dmabuf(&self) -> Result<Export, MemError> {
+        match self.gpu().map(|registration| registration.path()) {
+            None => Err(MemError::NoDmabuf),
+            Some(Path::Staged(why)) => Err(MemError::Staged(why.clone())),
+            Some(Path::Direct(dmabuf)) => {
+                Export::new(dmabuf, self).map_err(|error| MemError::Descriptor { reason: error.to_string() })
+            }
+        }
+    }
+
+    /// How many exports and RDMA registrations of it there are. Its memory is in use while there is one.
+    #[must_use]
+    pub fn holds(&self) -> usize {
+        // Acquire: pairs with `let_go`, so that whoever sees none sees what the last one did.
+        self.inner.holds.load(Ordering::Acquire)
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn hold(&self) {
+        // Relaxed: the region that is held is here, so nobody can be asking whether it may go.
+        self.inner.holds.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "std")]
+    pub(crate) fn let_go(&self) {
+        // Release: pairs with `holds`.
+        self.inner.holds.fetch_sub(1, Ordering::Release);
     }
 
     pub(crate) fn downgrade(&self) -> WeakRegion {
