@@ -1,6 +1,7 @@
 //! What the whole-system tests share. The tests themselves are in the folder `tests` beside this one.
 
 pub mod oracle;
+pub mod stubs;
 
 /// How many times as many random cases are wanted: `UGDS_CASES`, or 1.
 ///
