@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 
 /// Where unsafe code may stand. Every other source is safe code. In the facade, that is the C API and the one place
 /// where a caller hands over memory of its own; in the tests, the programs that break a device on purpose, that count allocations, and those that fork,
-/// register memory of their own or send a command of their own making.
+/// register memory of their own, use a GPU, or send a command of their own making.
 const UNSAFE_PLACES: &[&str] = &[
     "ugds-hal/",
     "ugds-mem/",
@@ -19,10 +19,13 @@ const UNSAFE_PLACES: &[&str] = &[
     "ugds-kmod/",
     "tests/src/bin/vfio-",
     "tests/src/bin/instr-facade.rs",
+    "tests/src/bin/ugds-gpu-check/",
+    "tests/src/stubs.rs",
     "tests/null/",
     "tests/tests/fork.rs",
     "tests/tests/registered.rs",
     "tests/tests/hooked/",
+    "tests/tests/gpu_",
     "tests/tests/lists.rs",
 ];
 /// Crates that must carry `#![forbid(unsafe_code)]`, which no module can take back.

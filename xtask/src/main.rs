@@ -1,6 +1,7 @@
 //! The developer tasks of the workspace: `cargo xtask TASK`. This file is their table; each task has a file.
 
 mod bench;
+mod gpu;
 mod layers;
 mod lint;
 mod model;
@@ -82,6 +83,14 @@ const TASKS: &[Task] = &[
         purpose: "the tests that take longer: large copies, eight times the random cases",
         details: "About 12 minutes on 2 cores. UGDS_MATRIX_FILE names a file of one's own for the copies.\n",
         run: nightly::run,
+    },
+    Task {
+        name: "gpu",
+        arguments: "[--out FOLDER]",
+        purpose: "a folder to carry to a machine with a GPU: `ugds-gpu-check`",
+        details: "Builds in release mode, without CUDA or a GPU. The program prints a report, as text or with --json.\n\
+                  It exits with 0 when all checks passed, 1 when one failed, 3 when there is no GPU.\n",
+        run: gpu::run,
     },
     Task {
         name: "vm",
