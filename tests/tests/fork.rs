@@ -10,8 +10,10 @@
 
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, alarm, fork};
+use std::fs;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -218,4 +220,42 @@ fn a_process_that_exits_in_the_middle_of_io_ends_at_once_and_leaves_what_was_flu
     let mut bytes = [0; 4096];
     region.copy_out(0, &mut bytes).unwrap();
     assert_eq!(bytes, [9; 4096]);
+}
+
+/// A child has no thread to answer with, and what it drops is its parent's.
+#[test]
+fn a_child_neither_answers_for_its_parent_nor_takes_its_socket_away() {
+    let options = || Options::default().publish_statistics("fork");
+    let device = Device::with_emu(Emu::new(small()).unwrap(), options(), None).unwrap();
+    let (_, path) = device.info().statistics.split_once("published at ").unwrap();
+    let entry = || {
+        let entries = ugds::published::list().unwrap();
+        entries.into_iter().find(|entry| entry.path == Path::new(path)).unwrap()
+    };
+    let mut inherited = Some(device.clone());
+    in_child(|| {
+        assert_eq!(device.stats().queues, []);
+        assert_forked("close", &device.clone().close());
+        drop(inherited.take());
+        let namespaces = device.namespaces().len();
+        assert_eq!(namespaces, 1);
+    });
+    drop(inherited);
+    let answer = ugds::published::read(&entry()).unwrap().unwrap();
+    assert!(answer.contains("\"name\":\"fork\"") && answer.contains("\"qid\":1"), "{answer}");
+    let (place, entry) = (PathBuf::from(path), entry());
+    // Each thread has a folder, which may be there for a moment after the thread was joined.
+    let answers = || {
+        let tasks = fs::read_dir("/proc/self/task").unwrap();
+        let names =
+            tasks.map(|task| fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default());
+        names.filter(|name| name.trim_end() == "ugds-stats").count()
+    };
+    assert_eq!(answers(), 1);
+    device.close().unwrap();
+    while answers() != 0 {
+        thread::yield_now();
+    }
+    assert!(!place.exists());
+    assert_eq!(ugds::published::read(&entry).unwrap(), None);
 }

@@ -19,11 +19,11 @@
 //! # Which devices have them
 //!
 //! A probe that nobody is attached to is one instruction that does nothing, and its arguments at hand. That is more than
-//! the path of a plain queue pair has to spare: one for each doorbell and one for each pass would bring the 119
-//! instructions of a read by itself to more than the 120 that they are held to, and a call in the cold path of a wedge
-//! costs the hot path 8. So the first four are in [`observed`](crate::observed) ports only: those of a device with a
-//! trace or with latencies (of the `ugds` program: `ugds trace`, and whatever runs with `UGDS_STATS=1`). `wedged` is in
-//! every device of the facade.
+//! the way of a plain queue pair has to spare: a read by itself is within one instruction of the most that it may take
+//! (`cargo xtask bench instr`), and has a doorbell and a pass; even a probe where a queue wedges would cost that way its
+//! leaf functions. So the first four are in [`observed`](crate::observed) ports only: those of a device with a trace or
+//! with latencies (of the `ugds` program: `ugds trace`, and whatever runs with `UGDS_STATS=1`). `wedged` is in every
+//! device of the facade, where it gives a device up.
 //!
 //! # Examples
 //!

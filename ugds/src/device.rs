@@ -14,7 +14,7 @@ use crate::uri::{Target, Uri};
 use nvme_proto::{Nsid, identify};
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use ugds_hal::Backend;
 use ugds_hal::Instant;
 use ugds_hal::emu::Emu;
@@ -202,7 +202,8 @@ impl Device {
         let count = engine.stats();
         let stats: Arc<Source> = Arc::new(move || {
             let mut stats = count();
-            if let Some(meters) = &meters {
+            // Without queues there is nothing to measure, and in a child of the process nothing to wait for.
+            if let Some(meters) = meters.as_ref().filter(|_| !stats.queues.is_empty()) {
                 stats.measure(&meters.read());
             }
             stats
@@ -422,8 +423,9 @@ impl Inner {
 
     /// Ends the thread that others read the statistics from.
     fn unpublish(&self) {
-        // A statement of its own: the thread ends without the lock.
-        let publisher = self.publisher.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Whoever has the lock is doing just that, or did when this process was forked.
+        let publisher = self.publisher.try_lock().ok().and_then(|mut publisher| publisher.take());
+        // Behind the statement: the thread ends without the lock.
         drop(publisher);
     }
 }

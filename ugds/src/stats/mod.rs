@@ -22,8 +22,8 @@ pub enum Statistics {
     #[default]
     Counters,
     /// Passes and latencies too: from the doorbell that told the device about a command to the pass that saw its
-    /// completion. The clock is read once for each of these; each command costs about 60 instructions more, on ports
-    /// that are not those of a device without.
+    /// completion. The clock is read once for each of these, and each command costs some hundred instructions more, on
+    /// ports of another kind than those of a device without.
     Latencies,
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use serde::Deserialize;
 use ugds::nvme::Qid;
-use ugds::published::{self, Entry};
+use ugds::published::{self, Entry, ReadError};
 use ugds::{Histogram, Measured, QueueClass, QueueStats, Stats};
 
 /// A device, at one moment.
@@ -20,7 +20,12 @@ pub(super) struct Answer {
 /// # Errors
 /// When it can't be asked, or does not answer as a device does.
 pub(super) fn ask(entry: &Entry) -> anyhow::Result<Option<Answer>> {
-    let Some(line) = published::read(entry)? else { return Ok(None) };
+    let line = match published::read(entry) {
+        // The process may have ended in the middle of it. Then nobody is there at the second look.
+        Err(ReadError::NoLine { .. } | ReadError::System { .. }) => published::read(entry)?,
+        other => other?,
+    };
+    let Some(line) = line else { return Ok(None) };
     let answer = parse(&line).with_context(|| {
         format!(
             "{} does not answer as a device of uGDS does; another program may use it",

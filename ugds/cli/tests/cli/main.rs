@@ -4,6 +4,7 @@ mod bench;
 mod copy;
 mod demo;
 mod place;
+mod probes;
 mod program;
 mod readme;
 mod stat;
