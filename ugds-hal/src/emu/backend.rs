@@ -114,8 +114,10 @@ impl Backend for Emu {
             Source::Host { ptr, len_bytes } => unsafe {
                 dma::map_host(&self.core().dma, ptr, len_bytes, direction)
             },
-            #[allow(unreachable_patterns)]
-            _ => Err(HalError::Unsupported { what: "this kind of memory", backend: BACKEND }),
+            // SAFETY: the caller keeps the descriptor open, and the memory with it, until the mapping is gone.
+            Source::DmaBuf { fd, offset, len_bytes } => unsafe {
+                dma::map_dmabuf(&self.core().dma, fd, offset, len_bytes, direction)
+            },
         }
     }
 

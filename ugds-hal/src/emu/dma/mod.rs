@@ -7,7 +7,7 @@ mod memory;
 mod region;
 mod violation;
 
-pub(super) use memory::{allocate, map_host};
+pub(super) use memory::{allocate, map_dmabuf, map_host};
 pub use violation::{DmaViolation, Purpose, Reason};
 
 use crate::{Direction, DomainId, SharedMemory};
