@@ -187,7 +187,7 @@ static CUresult attribute(void *to, int attribute, struct allocation *of) {
         return OK;
     case 2: *(int *)to = setting("memory_type", of->kind == HOST ? 1 : 2); return OK;
     case 6: *(int *)to = 0; return OK;
-    case 7: *(uint64_t *)to = of->id; return OK;
+    case 7: *(uint64_t *)to = setting("no_id", 0) ? 0 : of->id; return OK;
     case 8: *(unsigned char *)to = of->kind == MANAGED; return OK;
     case 9: *(int *)to = (int)setting("ordinal", of->device); return OK;
     case 10: *(int *)to = of->kind == DEVICE; return OK;
@@ -257,6 +257,9 @@ CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr start, size_t l
         close(fd);
         fd = (int)syscall(SYS_memfd_create, "short", 1u);
     }
+    /* As with a real driver, nobody can map it any more: F_ADD_SEALS, F_SEAL_FUTURE_WRITE. */
+    if (setting("unmappable", 0) && fcntl(fd, 1033, 16))
+        return INVALID;
     *(int *)handle = fd;
     ADD(exports, 1);
     return OK;

@@ -8,6 +8,7 @@
 #define UGDS_STUB_H
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -119,7 +120,7 @@ static struct allocation *allocate(uint64_t len, enum kind kind, void *context) 
     uint64_t lead = kind == DEVICE ? (uint64_t)setting("lead", 0) : 0, map_len = whole_pages(lead + len);
     if (len == 0 || len > 1ull << 40 || (long)map_len > setting("memory", 1l << 33))
         return NULL;
-    int fd = (int)syscall(SYS_memfd_create, "stub", 1u);
+    int fd = (int)syscall(SYS_memfd_create, "stub", 3u);
     if (fd < 0 || ftruncate(fd, (off_t)map_len))
         return NULL;
     /* As a real allocator does, the address that was freed last is given out again. */

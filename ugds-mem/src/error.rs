@@ -140,11 +140,11 @@ pub enum MemError {
     /// A driver of a GPU, or its library, says so.
     #[cfg(feature = "std")]
     #[error(transparent)]
-    Gpu(#[from] crate::gpu::GpuError),
+    Gpu(alloc::boxed::Box<crate::gpu::GpuError>),
     /// No device reaches the memory itself.
     #[cfg(feature = "std")]
     #[error("the memory is not reached directly: {0}")]
-    Staged(crate::gpu::WhyStaged),
+    Staged(alloc::boxed::Box<crate::gpu::WhyStaged>),
     /// The memory is the host's.
     #[cfg(feature = "std")]
     #[error("host memory has no DMA-buf; memory of a GPU has")]
@@ -156,6 +156,14 @@ pub enum MemError {
         /// The operating system's reason.
         reason: std::string::String,
     },
+}
+
+// Boxed, like the reason of `Staged`: they hold more than errors of requests do, whose size every request pays for.
+#[cfg(feature = "std")]
+impl From<crate::gpu::GpuError> for MemError {
+    fn from(error: crate::gpu::GpuError) -> Self {
+        Self::Gpu(error.into())
+    }
 }
 
 impl From<OutOfRange> for MemError {

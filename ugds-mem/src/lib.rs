@@ -23,7 +23,11 @@ pub mod dmabuf;
 #[cfg(feature = "std")]
 pub mod gpu;
 #[cfg(feature = "std")]
+pub mod hip;
+#[cfg(feature = "std")]
 pub mod host;
+#[cfg(feature = "std")]
+pub mod rdma;
 
 pub use domain::Domain;
 pub use error::MemError;

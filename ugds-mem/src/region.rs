@@ -31,7 +31,7 @@ impl Token {
     pub(crate) const MIN: Self = Self(0);
     pub(crate) const MAX: Self = Self(u64::MAX);
 
-    fn fresh() -> Self {
+    pub(crate) fn fresh() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         // Relaxed: the number only has to be unique, and 64 bits do not wrap.
         Self(NEXT.fetch_add(1, Ordering::Relaxed))
@@ -142,7 +142,7 @@ impl Memory {
                     offset: dmabuf.offset(),
                     len_bytes: dmabuf.len_bytes(),
                 }),
-                Path::Staged(why) => Err(MemError::Staged(why.clone())),
+                Path::Staged(why) => Err(MemError::Staged(why.clone().into())),
             },
         }
     }
@@ -306,7 +306,7 @@ impl Region {
     pub fn export_dmabuf(&self) -> Result<Export, MemError> {
         match self.gpu().map(|registration| registration.path()) {
             None => Err(MemError::NoDmabuf),
-            Some(Path::Staged(why)) => Err(MemError::Staged(why.clone())),
+            Some(Path::Staged(why)) => Err(MemError::Staged(why.clone().into())),
             Some(Path::Direct(dmabuf)) => {
                 Export::new(dmabuf, self).map_err(|error| MemError::Descriptor { reason: error.to_string() })
             }

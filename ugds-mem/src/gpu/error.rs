@@ -87,6 +87,14 @@ pub enum GpuError {
         /// The GPU's number.
         ordinal: i32,
     },
+    /// No driver of a GPU can be used.
+    #[error("no GPU's driver can be used: {cuda}; {hip}")]
+    NoDriver {
+        /// Why not CUDA.
+        cuda: String,
+        /// Why not HIP.
+        hip: String,
+    },
     /// Options contradict themselves.
     #[error("{what} {value} is not possible; {accepted} is accepted")]
     Option {

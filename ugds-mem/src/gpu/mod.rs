@@ -2,10 +2,11 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`Vendor`] | what a vendor's driver is asked; [`cuda`](crate::cuda) answers |
+//! | [`Vendor`] | what a vendor's driver is asked; [`cuda`](crate::cuda) and [`hip`](crate::hip) answer |
 //! | [`Pointer`] | what a driver says about an address |
 //! | [`Registration`] | memory of a GPU that somebody promised to keep, and its [`Path`] |
 //! | [`Staging`] | a ring of pinned chunks, and the copies between them and the GPU |
+//! | [`OnTheFly`] | registrations of buffers that nobody registered |
 //!
 //! Nothing here makes a GPU context: a context is an application's, and calls are made in the one that the memory
 //! belongs to.
@@ -13,6 +14,7 @@
 mod code;
 mod error;
 pub(crate) mod load;
+mod on_the_fly;
 mod path;
 mod pointer;
 mod registration;
@@ -21,6 +23,7 @@ mod vendor;
 
 pub use code::Code;
 pub use error::GpuError;
+pub use on_the_fly::{Found, OnTheFly};
 pub use path::{Path, WhyStaged};
 pub(crate) use pointer::text;
 pub use pointer::{Kind, PciAddress, Pointer};

@@ -5,9 +5,9 @@
 #![allow(unsafe_code)]
 
 use super::StagingOptions;
-use crate::Region;
 use crate::bits::Bits;
 use crate::gpu::{GpuError, Lane, Registration, Vendor};
+use crate::{Memory, Region};
 use core::mem::ManuallyDrop;
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -72,6 +72,12 @@ impl Ring {
         let memory = of.vendor().pin(of.pointer(), len_bytes)?;
         let start = memory.host().filter(|host| host.len_bytes() == len_bytes).map(SharedMemory::as_ptr);
         let start = start.ok_or_else(|| pinned("it is of another length".into()))?;
+        // The region may be kept by others for longer than the ring: then it keeps the context in which it is freed.
+        let memory = match &near {
+            // SAFETY: `memory`, which goes along, keeps the bytes, and nobody else has it.
+            Some(near) => unsafe { Memory::owned(start, len_bytes, Box::new((memory, Arc::clone(near)))) },
+            None => memory,
+        };
         let memory = Region::new(memory).map_err(|error| pinned(error.to_string()))?;
         let lane = of.vendor().lane(of.pointer(), chunks)?;
         // INVARIANT: all are free, and no copy has begun.
