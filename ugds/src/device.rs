@@ -329,7 +329,7 @@ impl Device {
         if region.is_of(&self.inner) { Ok(region.clone()) } else { self.attach(region.memory()) }
     }
 
-    fn attach(&self, region: &ugds_mem::Region) -> Result<Region, Error> {
+    pub(crate) fn attach(&self, region: &ugds_mem::Region) -> Result<Region, Error> {
         let mapped = self.inner.engine.attach(region)?;
         Ok(Region::new(region.clone(), mapped, Arc::clone(&self.inner)))
     }

@@ -53,6 +53,12 @@ pub enum Error {
     /// The memory is in use.
     #[error(transparent)]
     Busy(#[from] Busy),
+    /// The memory is in others' hands.
+    #[error("the memory is in use by {uses} exports or RDMA registrations; drop these first")]
+    Exported {
+        /// How many.
+        uses: usize,
+    },
     /// The region has clones.
     #[error("{clones} other clones of the region exist")]
     Cloned {

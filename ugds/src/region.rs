@@ -5,6 +5,7 @@ use crate::drain::Drain;
 use crate::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use ugds_mem::dmabuf::Export;
 use ugds_mem::{Mapped, Token};
 
 /// Memory that data moves to and from. Clones are the same region.
@@ -43,10 +44,11 @@ impl Region {
     /// The way that data takes to this memory, and why not a better one.
     #[must_use]
     pub fn path(&self) -> &'static str {
-        if self.inner.mapped.uses_sgl() {
-            "direct: host memory, one SGL descriptor per command"
-        } else {
-            "direct: host memory, prebuilt PRP lists"
+        match (self.inner.memory.gpu().is_some(), self.inner.mapped.uses_sgl()) {
+            (false, true) => "direct: host memory, one SGL descriptor per command",
+            (false, false) => "direct: host memory, prebuilt PRP lists",
+            (true, true) => "direct: GPU memory through a DMA-buf, one SGL descriptor per command",
+            (true, false) => "direct: GPU memory through a DMA-buf, prebuilt PRP lists",
         }
     }
 
@@ -70,12 +72,21 @@ impl Region {
         Ok(self.inner.memory.copy_in(offset, from)?)
     }
 
+    /// Gives a copy of the DMA-buf of a GPU's memory out. The region is busy until it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`] for memory without one.
+    pub fn export_dmabuf(&self) -> Result<Export, Error> {
+        Ok(self.inner.memory.export_dmabuf()?)
+    }
+
     /// Takes the region from the device, so that its memory may be freed.
     ///
     /// # Errors
     ///
     /// The region and [`Error::Busy`] while a command that moves it is outstanding, [`Error::Cloned`] while another
-    /// clone exists, or [`Error::Forked`].
+    /// clone exists, [`Error::Exported`] while an export or an RDMA registration of it does, or [`Error::Forked`].
     pub fn release(self) -> Result<(), (Self, Error)> {
         self.release_with(Drain::Check)
     }
@@ -93,7 +104,12 @@ impl Region {
                 return Err((Self { inner }, Error::Cloned { clones }));
             }
         };
-        match registered.detach(drain) {
+        // Nobody else has the region, so no export can begin from here on.
+        let released = match registered.memory.holds() {
+            0 => registered.detach(drain),
+            uses => Err(Error::Exported { uses }),
+        };
+        match released {
             Ok(()) => Ok(()),
             Err(error) => Err((Self { inner: Arc::new(registered) }, error)),
         }
