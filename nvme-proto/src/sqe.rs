@@ -234,6 +234,12 @@ impl DataPointer {
         Self { words, flags: (kind as u8) << PSDT_SHIFT }
     }
 
+    /// PSDT where it stands in the command's second byte.
+    #[inline]
+    pub(crate) const fn flags(&self) -> u8 {
+        self.flags
+    }
+
     /// The two words of DPTR as they stand in the command.
     #[inline]
     #[must_use]

@@ -1,7 +1,7 @@
 //! A command that may be given to a device.
 
 use core::marker::PhantomData;
-use nvme_proto::Sqe;
+use nvme_proto::{Cid, Sqe};
 
 /// A command whose data pointer is known to be right, for as long as `'memory` lasts.
 ///
@@ -15,7 +15,9 @@ use nvme_proto::Sqe;
 /// whole length that the command moves.
 #[derive(Clone, Copy, Debug)]
 pub struct Command<'memory> {
-    sqe: Sqe,
+    /// In words, so that they can be kept in registers until they are stored in a ring. The fields of an entry are too
+    /// small for that.
+    words: [u64; 8],
     memory: PhantomData<&'memory ()>,
 }
 
@@ -39,7 +41,7 @@ impl QueueCommand {
     /// The entry.
     #[inline]
     #[must_use]
-    pub const fn sqe(&self) -> &Sqe {
+    pub const fn sqe(&self) -> Sqe {
         self.0.sqe()
     }
 }
@@ -58,14 +60,35 @@ impl Command<'_> {
     #[must_use]
     pub const unsafe fn new_unchecked(sqe: Sqe) -> Self {
         // INVARIANT: promised by the caller.
-        Self { sqe, memory: PhantomData }
+        Self { words: zerocopy::transmute!(sqe), memory: PhantomData }
+    }
+
+    /// Vouches for the entry that consists of `words`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`new_unchecked`](Self::new_unchecked).
+    #[allow(unsafe_code)]
+    #[inline]
+    #[must_use]
+    pub const unsafe fn from_words_unchecked(words: [u64; 8]) -> Self {
+        // INVARIANT: promised by the caller.
+        Self { words, memory: PhantomData }
     }
 
     /// The entry, with whatever CID it was built with.
     #[inline]
     #[must_use]
-    pub const fn sqe(&self) -> &Sqe {
-        &self.sqe
+    pub const fn sqe(&self) -> Sqe {
+        zerocopy::transmute!(self.words)
+    }
+
+    /// The words of the entry under the identifier `cid`.
+    #[inline(always)]
+    pub(crate) fn words(&self, cid: Cid) -> [u64; 8] {
+        let [first, w1, w2, w3, w4, w5, w6, w7] = self.words;
+        let first = u64::from_le(first) & !(0xffff << 16) | u64::from(cid.0) << 16;
+        [first.to_le(), w1, w2, w3, w4, w5, w6, w7]
     }
 }
 

@@ -128,10 +128,10 @@ enum AdminErrorKind {
 impl Admin for Clerk {
     fn execute(&mut self, command: &QueueCommand) -> Result<u32, AdminError> {
         let opcode = command.sqe().opcode;
-        self.asked.push(*command.sqe());
+        self.asked.push(command.sqe());
         match self.fail {
             Some((failing, AdminErrorKind::Status)) if failing == opcode => {
-                Err(AdminError::status(command.sqe(), nvme_proto::Status::new(1, 1)))
+                Err(AdminError::status(&command.sqe(), nvme_proto::Status::new(1, 1)))
             }
             Some((failing, AdminErrorKind::Timeout)) if failing == opcode => {
                 Err(AdminError::Timeout { opcode, waited_ms: 1 })

@@ -31,10 +31,10 @@ impl<'a> Io<'a> {
     /// # Errors
     ///
     /// [`MemError::Direction`], or [`MemError::Blocks`] when the transfer is not a whole number of blocks.
-    #[inline]
+    #[inline(always)]
     pub fn read(nsid: Nsid, format: Format, slba: Lba, to: Transfer<'a>) -> Result<Self, MemError> {
         let blocks = format.blocks_of(&to, Direction::DeviceWrites)?;
-        Ok(Self::moving(&ReadWrite::read(nsid, slba, blocks).to_sqe(), to))
+        Ok(Self::blocks(&ReadWrite::read(nsid, slba, blocks), to))
     }
 
     /// Writes blocks from `slba` on; as many as the transfer holds.
@@ -42,10 +42,10 @@ impl<'a> Io<'a> {
     /// # Errors
     ///
     /// As [`read`](Self::read).
-    #[inline]
+    #[inline(always)]
     pub fn write(nsid: Nsid, format: Format, slba: Lba, from: Transfer<'a>) -> Result<Self, MemError> {
         let blocks = format.blocks_of(&from, Direction::DeviceReads)?;
-        Ok(Self::moving(&ReadWrite::write(nsid, slba, blocks).to_sqe(), from))
+        Ok(Self::blocks(&ReadWrite::write(nsid, slba, blocks), from))
     }
 
     /// Makes what was written to `nsid` durable.
@@ -157,7 +157,14 @@ impl<'a> Io<'a> {
         self.len_bytes
     }
 
-    #[inline]
+    #[inline(always)]
+    fn blocks(command: &ReadWrite, transfer: Transfer<'a>) -> Self {
+        let words = command.to_words(transfer.data_pointer());
+        // SAFETY: as in `moving`.
+        let command = unsafe { Command::from_words_unchecked(words) };
+        Self { command, mapped: Some(transfer.mapped()), len_bytes: transfer.len_bytes() }
+    }
+
     fn moving(sqe: &Sqe, transfer: Transfer<'a>) -> Self {
         let sqe = sqe.with_data_pointer(transfer.data_pointer());
         // SAFETY:

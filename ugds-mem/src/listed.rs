@@ -47,7 +47,7 @@ impl<'a> ListedIo<'a> {
         page: ListPage,
     ) -> Result<Self, MemError> {
         let transfer = to.mapped.transfer_by(&page, to.offset, to.len_bytes, Direction::DeviceWrites)?;
-        let sqe = *Io::read(nsid, format, slba, transfer)?.command().sqe();
+        let sqe = Io::read(nsid, format, slba, transfer)?.command().sqe();
         Ok(Self { sqe, mapped: to.mapped, len_bytes: to.len_bytes, page })
     }
 
@@ -65,7 +65,7 @@ impl<'a> ListedIo<'a> {
         page: ListPage,
     ) -> Result<Self, MemError> {
         let transfer = from.mapped.transfer_by(&page, from.offset, from.len_bytes, Direction::DeviceReads)?;
-        let sqe = *Io::write(nsid, format, slba, transfer)?.command().sqe();
+        let sqe = Io::write(nsid, format, slba, transfer)?.command().sqe();
         Ok(Self { sqe, mapped: from.mapped, len_bytes: from.len_bytes, page })
     }
 

@@ -108,7 +108,7 @@ impl Mapped {
     /// # Errors
     ///
     /// [`MemError::Range`], [`MemError::Dword`], [`MemError::Length`] or [`MemError::Direction`].
-    #[inline]
+    #[inline(always)]
     pub fn transfer<'a>(
         self: &'a Arc<Self>,
         offset: u64,
@@ -186,7 +186,7 @@ impl Mapped {
     }
 
     /// PRP1 and PRP2 for memory whose pages are in a row, congruent with it: everything follows from the address.
-    #[inline]
+    #[inline(always)]
     fn run(&self, offset: u64, len_bytes: u32) -> (BusAddr, BusAddr) {
         let page = self.pages.page;
         let prp1 = BusAddr(self.base.0 + offset);

@@ -83,9 +83,12 @@ impl<P: Port> QueuePair<P> {
     pub fn submit(&mut self, io: &Io<'_>, cookie: u64) -> Result<Ticket, SubmitError> {
         let memory = match io.mapped() {
             None => NO_MEMORY,
-            Some(mapped) if self.attachments.holds(mapped) => mapped.index(),
-            // A copy: one that is passed by reference could not stay in registers on the way of all others.
-            Some(_) => return self.submit_first(*io, cookie),
+            Some(mapped) => {
+                if !self.attachments.holds(mapped) {
+                    self.hold(mapped)?;
+                }
+                mapped.index()
+            }
         };
         self.stage(io.command(), memory, io.len_bytes(), cookie)
     }
@@ -99,7 +102,7 @@ impl<P: Port> QueuePair<P> {
     pub fn submit_listed(&mut self, io: ListedIo<'_>, cookie: u64) -> Result<Ticket, SubmitError> {
         let mapped = io.mapped();
         if !self.attachments.holds(mapped) {
-            self.attachments.hold(mapped).map_err(|Foreign| self.foreign(mapped))?;
+            self.hold(mapped)?;
         }
         let ticket = self.stage(&io.command(), mapped.index(), io.len_bytes(), cookie)?;
         self.attachments.keep(ticket.0, io.into_page());
@@ -117,16 +120,12 @@ impl<P: Port> QueuePair<P> {
         })
     }
 
-    /// The first command that moves its memory. The way of all others has no call in it around which anything would
-    /// have to be kept.
+    /// Before the first command that moves its memory. Of the command nothing is passed on: what is passed by reference
+    /// could not stay in registers on the way of all others.
     #[cold]
     #[inline(never)]
-    fn submit_first(&mut self, io: Io<'_>, cookie: u64) -> Result<Ticket, SubmitError> {
-        let Some(mapped) = io.mapped() else { return self.stage(io.command(), NO_MEMORY, 0, cookie) };
-        match self.attachments.hold(mapped) {
-            Ok(()) => self.stage(io.command(), mapped.index(), io.len_bytes(), cookie),
-            Err(Foreign) => Err(self.foreign(mapped)),
-        }
+    fn hold(&mut self, mapped: &Arc<Mapped>) -> Result<(), SubmitError> {
+        self.attachments.hold(mapped).map_err(|Foreign| self.foreign(mapped))
     }
 
     #[inline(always)]
@@ -155,8 +154,13 @@ impl<P: Port> QueuePair<P> {
         self.room = MAX_STAGED;
     }
 
+    /// Changes the caller's name of a command that is staged or outstanding. Another's is left alone.
+    pub fn rename(&mut self, cid: Cid, cookie: u64) {
+        self.attachments.slots.rename(cid, cookie);
+    }
+
     /// Tells the device about everything staged.
-    #[inline]
+    #[inline(always)]
     pub fn ring(&mut self) {
         if self.port.publish() {
             self.room = MAX_STAGED;
@@ -202,7 +206,7 @@ impl<P: Port> QueuePair<P> {
     /// # Errors
     ///
     /// As [`reap`](Self::reap).
-    #[inline]
+    #[inline(always)]
     pub fn reap_one(&mut self, each: impl FnOnce(Completed<'_>)) -> Result<bool, Wedge> {
         if let Some(wedge) = self.wedge {
             return Err(wedge);

@@ -122,6 +122,13 @@ impl Slots {
     }
 
     /// Takes every slot off the free list: a wedged queue is a full one.
+    pub(crate) fn rename(&mut self, cid: Cid, cookie: u64) {
+        let slot = self.slots.at(cid.0.into());
+        if slot.cid == cid.0 {
+            slot.cookie = cookie;
+        }
+    }
+
     pub(crate) fn close(&mut self) {
         self.free = END;
     }

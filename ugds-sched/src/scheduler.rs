@@ -228,6 +228,25 @@ impl<P: Place> Scheduler<P> {
         }
     }
 
+    /// Places a small request whose queue is not idle.
+    #[inline(never)]
+    fn place_elsewhere(&self, want: &Want, near_queue: usize) -> Option<Placement> {
+        let (start, count) = self.ranges[want.class as usize];
+        let view = self.loads.view(start as usize, count as usize, near_queue, Step::First);
+        // The policy may be anybody's.
+        let queue = start as usize + self.policy.choose(view, want).min(count as usize - 1);
+        let chunk_bytes = want.request_bytes as u32;
+        self.loads.add(queue, chunk_bytes, self.tuning.queue_commands).ok()?;
+        Some(Placement { queue: queue as u32, chunk_bytes, credit_bytes: 0 })
+    }
+
+    /// Takes back what [`place_small`](Self::place_small) placed: its command ended.
+    #[inline(always)]
+    #[expect(clippy::needless_pass_by_value, reason = "a command ends once")]
+    pub fn done_small(&self, placement: Placement) {
+        self.loads.take(placement.queue as usize, placement.chunk_bytes);
+    }
+
     /// Places a small request that is one command, for a caller that used `near_queue` last: the common way, with nothing
     /// to be remembered. `None` when it is not that way, and [`Scheduler::place`] is to be asked.
     #[inline(always)]
@@ -242,12 +261,14 @@ impl<P: Place> Scheduler<P> {
             self.presence.note();
         }
         let (start, count) = self.ranges[want.class as usize];
-        let view = self.loads.view(start as usize, count as usize, near_queue, Step::First);
-        // The policy may be anybody's.
-        let queue = start as usize + self.policy.choose(view, want).min(count as usize - 1);
         let chunk_bytes = want.request_bytes as u32;
-        self.loads.add(queue, chunk_bytes, self.tuning.queue_commands).ok()?;
-        Some(Placement { queue: queue as u32, chunk_bytes, credit_bytes: 0 })
+        if self.policy.keeps_idle()
+            && near_queue.wrapping_sub(start as usize) < count as usize
+            && self.loads.add_if_idle(near_queue, chunk_bytes)
+        {
+            return Some(Placement { queue: near_queue as u32, chunk_bytes, credit_bytes: 0 });
+        }
+        self.place_elsewhere(want, near_queue)
     }
 
     /// The most bytes of each command of a large request that is not held back. Those may be placed by

@@ -1,7 +1,7 @@
 //! The commands on one range of blocks, and Flush.
 
 use super::Opcode;
-use crate::sqe::Sqe;
+use crate::sqe::{DataPointer, Sqe};
 use crate::types::{Count16, Lba, Nsid};
 use bitfield_struct::bitfield;
 
@@ -119,6 +119,26 @@ impl ReadWrite {
             .with_cdw15(tags)
     }
 
+    /// The command with its data where `pointer` says, as the eight words of its entry: for whoever keeps it in registers
+    /// until it is stored. The fields of an [`Sqe`] are too small for that.
+    #[inline]
+    #[must_use]
+    pub fn to_words(&self, pointer: DataPointer) -> [u64; 8] {
+        let dwords = |low: u32, high: u32| (u64::from(high) << 32 | u64::from(low)).to_le();
+        let tags = u32::from(self.application_tag_mask) << 16 | u32::from(self.application_tag);
+        let [first, second] = pointer.words();
+        [
+            dwords(u32::from(self.opcode.0) | u32::from(pointer.flags()) << 8, self.nsid.0),
+            0,
+            0,
+            first.to_le(),
+            second.to_le(),
+            self.slba.0.to_le(),
+            dwords(u32::from(self.flags.into_bits()) << 16 | self.blocks.z_in_word(), self.cdw13),
+            dwords(self.reference_tag, tags),
+        ]
+    }
+
     /// The fields of `sqe`, its opcode included.
     #[inline]
     #[must_use]
@@ -162,6 +182,26 @@ impl Flush {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::BusAddr;
+    use zerocopy::IntoBytes;
+
+    #[test]
+    fn the_words_are_those_of_the_entry() {
+        let pointers = [
+            DataPointer::NONE,
+            DataPointer::prp(BusAddr(0x1122_3344_5566_7788), BusAddr(0x99aa_bbcc_ddee_ff00)),
+            DataPointer::sgl_data_block(BusAddr(0x1234_5678_9abc), 0x8765_4321),
+        ];
+        let mut command =
+            ReadWrite::write(Nsid(0x0102_0304), Lba(0x0506_0708_090a_0b0c), Count16::from_z(0xabcd));
+        command.flags = IoFlags::new().with_fua(true).with_dtype(5);
+        (command.cdw13, command.reference_tag) = (0x1357_9bdf, 0x2468_ace0);
+        (command.application_tag, command.application_tag_mask) = (0x1111, 0xfeed);
+        for pointer in pointers {
+            let sqe = command.to_sqe().with_data_pointer(pointer);
+            assert_eq!(command.to_words(pointer).as_bytes(), sqe.as_bytes());
+        }
+    }
 
     #[test]
     fn reads_and_writes_by_the_figure() {

@@ -74,7 +74,7 @@ impl<P: Port, C: Clock> FaultyPort<P, C> {
         let mut effect = None;
         let mut fails = false;
         for rule in
-            state.rules.iter().filter(|rule| rule.meets(&self.state, &self.clock, self.qid, command.sqe()))
+            state.rules.iter().filter(|rule| rule.meets(&self.state, &self.clock, self.qid, &command.sqe()))
         {
             let own = match rule.fault.what {
                 What::Fail(status) => Err(status),

@@ -150,7 +150,7 @@ impl<D: Doorbell> CompletionRing<D> {
     }
 
     /// Hands out the next completion if it is there, and returns its `SQHD`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn one<E>(
         &mut self,
         each: impl FnOnce(Reaped<'_>) -> Result<(), E>,

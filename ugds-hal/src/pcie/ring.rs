@@ -64,7 +64,7 @@ impl<D: Doorbell> PciePort<D> {
     }
 
     /// Checks what the device reported, and gives it the entries back that were taken.
-    #[inline]
+    #[inline(always)]
     fn give_back(&mut self, reported: u16) -> Result<(), Violation> {
         let position = self.completion.position();
         match self.submission.accept_head(reported, position) {
@@ -83,12 +83,12 @@ impl<D: Doorbell> Port for PciePort<D> {
         self.entries
     }
 
-    #[inline]
+    #[inline(always)]
     fn stage(&mut self, cid: Cid, command: &Command<'_>) {
-        self.submission.stage(command.sqe().with_cid(cid));
+        self.submission.stage(command.words(cid));
     }
 
-    #[inline]
+    #[inline(always)]
     fn publish(&mut self) -> bool {
         self.submission.publish()
     }
@@ -106,7 +106,7 @@ impl<D: Doorbell> Port for PciePort<D> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn one<E: From<Violation>>(&mut self, each: impl FnOnce(Reaped<'_>) -> Result<(), E>) -> Result<bool, E> {
         match self.completion.one(each) {
             Ok(Some(reported)) => {

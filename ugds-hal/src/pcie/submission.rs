@@ -19,7 +19,7 @@ use nvme_proto::Sqe;
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct SubmissionRing<D> {
-    base: NonNull<Sqe>,
+    base: NonNull<[u64; 8]>,
     tail_bytes: u32,
     mask_bytes: u32,
     /// The tail that the device was last told.
@@ -55,17 +55,30 @@ impl<D: Doorbell> SubmissionRing<D> {
     }
 
     #[inline]
-    pub(super) fn stage(&mut self, sqe: Sqe) {
+    pub(super) fn stage(&mut self, words: [u64; 8]) {
         // SAFETY:
         // - the offset is that of an entry in the ring (type invariant);
         // - only this value writes the ring, and the device reads an entry only between its doorbell and its completion:
         //   with fewer commands outstanding than entries, which is the caller's duty, this one is not being read.
-        unsafe { self.base.byte_add(self.tail_bytes as usize).write(sqe) };
+        let entry = unsafe { self.base.byte_add(self.tail_bytes as usize) }.cast::<u64>();
+        let [w0, w1, w2, w3, w4, w5, w6, w7] = words;
+        // Word by word: an array would be put together in memory first.
+        // SAFETY: as above; an entry has eight words.
+        unsafe {
+            entry.write(w0);
+            entry.add(1).write(w1);
+            entry.add(2).write(w2);
+            entry.add(3).write(w3);
+            entry.add(4).write(w4);
+            entry.add(5).write(w5);
+            entry.add(6).write(w6);
+            entry.add(7).write(w7);
+        }
         // INVARIANT: the next entry, or the first one behind the last.
         self.tail_bytes = (self.tail_bytes + ENTRY_BYTES) & self.mask_bytes;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn publish(&mut self) -> bool {
         let tail = (self.tail_bytes / ENTRY_BYTES) as u16;
         if tail == self.rung {

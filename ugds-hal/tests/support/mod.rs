@@ -84,7 +84,7 @@ impl Queue {
 
 impl Admin for Queue {
     fn execute(&mut self, command: &QueueCommand) -> Result<u32, AdminError> {
-        let sqe = *command.sqe();
+        let sqe = command.sqe();
         self.run(&sqe).map(|result| result as u32).map_err(|status| AdminError::status(&sqe, status))
     }
 }

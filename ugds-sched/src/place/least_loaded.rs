@@ -28,9 +28,14 @@ impl LeastLoaded {
 }
 
 impl Place for LeastLoaded {
-    #[inline]
+    #[inline(always)]
     fn choose(&self, view: View<'_>, _: &Want) -> usize {
         if view.key(view.near()) <= self.slack { view.near() } else { view.least() }
+    }
+
+    #[inline]
+    fn keeps_idle(&self) -> bool {
+        true
     }
 }
 

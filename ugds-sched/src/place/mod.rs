@@ -38,6 +38,13 @@ pub trait Place: Send + Sync {
     /// Returns the queue, below `view.len()`, that the next command of `want` goes to. Anything larger is taken as the
     /// last queue.
     fn choose(&self, view: View<'_>, want: &Want) -> usize;
+
+    /// Whether a small request goes to its caller's queue whenever nothing is outstanding there. Then the policy is not
+    /// asked: it is one step to find the queue idle and to take it.
+    #[inline]
+    fn keeps_idle(&self) -> bool {
+        false
+    }
 }
 
 /// Where in its request a command stands.

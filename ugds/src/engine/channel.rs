@@ -2,6 +2,7 @@
 
 use super::cell::Cell;
 use super::landing::Landing;
+use super::request::{Request, Way};
 use super::rota::{Duty, Id, Rota, Sleeper, Woken};
 use super::sync::{Mutex, MutexGuard, thread};
 use nvme_proto::{Cid, Qid, Status};
@@ -9,7 +10,7 @@ use std::fmt::Write;
 use std::sync::{Arc, PoisonError, TryLockError};
 use ugds_hal::{Event, Instant, Port};
 use ugds_mem::{Io, Mapped, MemError};
-use ugds_queue::{Busy, Counters, QueuePair, SubmitError, Wedge};
+use ugds_queue::{Busy, Counters, QueuePair, SubmitError, Ticket, Wedge};
 
 /// One queue pair behind a lock, and a cell for each command that somebody waits for.
 ///
@@ -57,6 +58,17 @@ impl Claim {
     pub(crate) fn cid(self) -> Cid {
         self.cid
     }
+}
+
+/// How a command began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Begun {
+    /// It did not, for whatever reason: [`Burst::stage`] says which.
+    Not,
+    /// The device has it.
+    Flying(Claim),
+    /// It is over already.
+    Ended(Status),
 }
 
 /// Why a channel did not take a command.
@@ -113,50 +125,41 @@ impl<P: Port> Channel<P> {
         Some(status)
     }
 
-    /// Submits the command that `make` makes, and tells the device. It is made under the lock, so that it does not have to
-    /// be kept meanwhile. `None` for whatever reason: [`Burst::stage`] says which.
+    /// Submits the one command of a request, tells the device, and takes the completion that is next, if there is one: all
+    /// under one lock. With a device that answers at once, or on a queue whose last answers were left, that is one lock
+    /// less; with any other it is a look at one word.
     #[inline(always)]
-    pub(super) fn submit<'a>(&self, make: impl FnOnce() -> Result<Io<'a>, MemError>) -> Option<Claim> {
+    pub(super) fn submit<W: Way>(&self, request: &Request<'_>) -> Begun {
         let mut state = self.lock();
-        let State { pair: Some(pair), free, .. } = &mut *state else { return None };
-        let Ok(io) = make() else { return None };
-        let cell = free.pop()?;
-        match pair.submit(&io, cell.into()) {
-            Ok(ticket) => {
-                pair.ring();
-                Some(Claim { cell, cid: ticket.cid() })
+        let State { pair: Some(pair), bytes, landings, free, rota } = &mut *state else { return Begun::Not };
+        if free.is_empty() {
+            return Begun::Not;
+        }
+        let len_bytes = request.len_bytes as u32;
+        let Ok(io) = request.command_at::<W>(0, len_bytes, request.lba) else { return Begun::Not };
+        let Ok(ticket) = pair.submit(&io, NOBODY) else { return Begun::Not };
+        pair.ring();
+        if rota.is_quiet() {
+            let mut found = None;
+            // What breaks the queue is met again on the long way.
+            let _ = pair.reap_one(|done| found = Some((done.cookie, done.len_bytes, done.status())));
+            match found {
+                None => {}
+                Some((NOBODY, _, status)) => {
+                    if status.is_success() {
+                        *bytes += u64::from(len_bytes);
+                    }
+                    return Begun::Ended(status);
+                }
+                Some((cookie, len_bytes, status)) => {
+                    if status.is_success() {
+                        *bytes += u64::from(len_bytes);
+                    }
+                    hand_out(&self.cells, landings, cookie, status);
+                }
             }
-            Err(_) => {
-                free.push(cell);
-                None
-            }
         }
-    }
-
-    /// Takes the next completion, if it is there and nobody else is looking, and returns the outcome if it is that of
-    /// `claim`, which means nothing then. It is for a caller whose command may well be the queue's only one.
-    // A call: what it needs in registers is not what its caller does.
-    #[inline(never)]
-    pub(super) fn look_for(&self, claim: Claim) -> Option<Status> {
-        let mut state = self.state.try_lock().ok()?;
-        let State { pair: Some(pair), bytes, landings, free, rota } = &mut *state else { return None };
-        if !rota.is_quiet() {
-            // Those who sleep are woken on the long way.
-            return None;
-        }
-        let mut found = None;
-        // What breaks the queue is met again on the long way.
-        let _ = pair.reap_one(|done| found = Some((done.cookie, done.len_bytes, done.status())));
-        let (cookie, len_bytes, status) = found?;
-        if status.is_success() {
-            *bytes += u64::from(len_bytes);
-        }
-        if cookie != u64::from(claim.cell) {
-            hand_out(&self.cells, landings, cookie, status);
-            return None;
-        }
-        free.push(claim.cell);
-        Some(status)
+        claim(pair, free, &ticket)
     }
 
     /// Makes one pass over the completion queue, unless somebody else is at it.
@@ -312,7 +315,7 @@ impl<P: Port> Channel<P> {
         Closing { state: self.lock(), channel: self }
     }
 
-    #[inline]
+    #[inline(always)]
     fn lock(&self) -> MutexGuard<'_, State<P>> {
         // Nothing under the lock leaves the queue half-changed when it panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -390,6 +393,20 @@ impl<P: Port> Drop for Burst<'_, P> {
     }
 }
 
+/// Gives a command that was submitted as nobody's a cell of its own. There is one: the caller looked, under the same lock.
+#[cold]
+#[inline(never)]
+fn claim<P: Port>(pair: &mut QueuePair<P>, free: &mut Vec<u16>, ticket: &Ticket) -> Begun {
+    let cid = ticket.cid();
+    match free.pop() {
+        Some(cell) => {
+            pair.rename(cid, cell.into());
+            Begun::Flying(Claim { cell, cid })
+        }
+        None => Begun::Not,
+    }
+}
+
 /// Leaves an outcome where the owner of the command looks for it.
 #[inline]
 fn hand_out(cells: &[Cell], landings: &[Option<Arc<Landing>>], cookie: u64, status: Status) {
@@ -402,6 +419,9 @@ fn hand_out(cells: &[Cell], landings: &[Option<Arc<Landing>>], cookie: u64, stat
         }
     }
 }
+
+/// The name of a command whose submitter still holds the lock.
+const NOBODY: u64 = u64::MAX;
 
 /// Puts the released cells back on the free list, and takes one.
 #[cold]

@@ -16,7 +16,12 @@ pub(crate) enum Rule {
 }
 
 impl Place for Rule {
-    #[inline]
+    #[inline(always)]
+    fn keeps_idle(&self) -> bool {
+        matches!(self, Self::LeastLoaded(_))
+    }
+
+    #[inline(always)]
     fn choose(&self, view: View<'_>, want: &Want) -> usize {
         match self {
             Self::LeastLoaded(rule) => rule.choose(view, want),

@@ -1,6 +1,6 @@
 //! One blocking request: one command, or many in flight; one answer.
 
-use super::channel::Claim;
+use super::channel::Begun;
 use super::core::Core;
 use super::flight;
 use super::near;
@@ -13,13 +13,31 @@ use std::sync::Arc;
 use ugds_hal::{Backend, Direction as Access};
 use ugds_mem::{Io, Mapped, MemError};
 use ugds_queue::controller::Namespace;
-use ugds_sched::{Class, Limits, Piece, Want};
+use ugds_sched::{Class, Limits, Piece, Placement, Want};
 
 /// Which way the data goes, from the caller's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Read,
     Write,
+}
+
+/// A direction that is known where the code is made: what reads and writes have in common is little, and choosing in the
+/// middle would keep all of it in memory.
+pub(super) trait Way {
+    const DIRECTION: Direction;
+}
+
+pub(super) struct Reads;
+
+pub(super) struct Writes;
+
+impl Way for Reads {
+    const DIRECTION: Direction = Direction::Read;
+}
+
+impl Way for Writes {
+    const DIRECTION: Direction = Direction::Write;
 }
 
 /// A validated request: the bytes of `mapped` from `offset` on, and as many blocks from `lba` on.
@@ -40,50 +58,62 @@ impl<'a> Request<'a> {
     pub(super) fn run<B: Backend>(&self, core: &Core<B>) -> Result<(), Error> {
         core.begin()?;
         match self.limits.single(self.lba, self.len_bytes) {
-            Some(len_bytes) if len_bytes <= core.scheduler().tuning().small_bytes => {
-                self.run_one(core, len_bytes)
-            }
-            _ => flight::run(self, core),
+            // The scheduler says whether it is small.
+            Some(_) => self.run_one(core),
+            None => flight::run(self, core),
         }
     }
 
     /// A small request is one command, with nothing to be kept beside it.
     #[inline(always)]
-    fn run_one<B: Backend>(&self, core: &Core<B>, len_bytes: u32) -> Result<(), Error> {
-        let piece = Piece { offset_bytes: 0, len_bytes, lba: self.lba };
-        let scheduler = core.scheduler();
-        let Some(placement) = scheduler.place_small(&self.want(), near::near(core.channels().len())) else {
+    fn run_one<B: Backend>(&self, core: &Core<B>) -> Result<(), Error> {
+        let near = near::near(core.channels().len());
+        let Some(placement) = core.scheduler().place_small(&self.want(), near) else {
             return flight::run(self, core);
         };
-        let queue = placement.queue();
-        near::remember(queue);
-        let Some(claim) = self.submit(core, queue, &piece) else {
-            scheduler.done(placement);
-            // It waits for room, or finds out what is wrong.
-            return flight::run(self, core);
-        };
-        let ended = match core.channel(queue).look_for(claim) {
-            Some(status) => status,
-            None => match wait_long(core, queue, claim, &mut None, &self.want()) {
-                Ok(status) => status,
-                Err(error) => {
-                    scheduler.done(placement);
-                    return Err(error);
-                }
-            },
-        };
-        scheduler.done(placement);
-        if ended.is_success() { Ok(()) } else { Err(self.failed_alone(core, queue, piece, ended)) }
+        near::remember(placement.queue());
+        // The last calls here: nothing is to be kept across them.
+        match self.direction {
+            Direction::Read => self.run_at::<B, Reads>(core, placement),
+            Direction::Write => self.run_at::<B, Writes>(core, placement),
+        }
     }
 
-    // A call: what it needs in registers is not what its caller does.
+    /// Carries out a request that was placed as one command.
     #[inline(never)]
-    fn submit<B: Backend>(&self, core: &Core<B>, queue: usize, piece: &Piece) -> Option<Claim> {
-        core.channel(queue).submit(|| self.command(piece))
+    fn run_at<B: Backend, W: Way>(&self, core: &Core<B>, placement: Placement) -> Result<(), Error> {
+        match core.channel(placement.queue()).submit::<W>(self) {
+            Begun::Ended(status) if status.is_success() => {
+                core.scheduler().done_small(placement);
+                Ok(())
+            }
+            begun => self.go_on(core, placement, begun),
+        }
+    }
+
+    /// What most requests don't come to: it takes longer, it failed, or there was no room for it.
+    #[cold]
+    #[inline(never)]
+    fn go_on<B: Backend>(&self, core: &Core<B>, placement: Placement, begun: Begun) -> Result<(), Error> {
+        let queue = placement.queue();
+        let ended = match begun {
+            Begun::Ended(status) => Some(Ok(status)),
+            Begun::Flying(claim) => Some(wait_long(core, queue, claim, &mut None, &self.want())),
+            Begun::Not => None,
+        };
+        core.scheduler().done_small(placement);
+        match ended {
+            // It waits for room, or finds out what is wrong.
+            None => flight::run(self, core),
+            Some(Ok(status)) if status.is_success() => Ok(()),
+            Some(Ok(status)) => Err(self.failed_alone(core, queue, status)),
+            Some(Err(error)) => Err(error),
+        }
     }
 
     #[cold]
-    fn failed_alone<B: Backend>(&self, core: &Core<B>, queue: usize, piece: Piece, status: Status) -> Error {
+    fn failed_alone<B: Backend>(&self, core: &Core<B>, queue: usize, status: Status) -> Error {
+        let piece = Piece { offset_bytes: 0, len_bytes: self.len_bytes as u32, lba: self.lba };
         core.note(Event::CommandFailed { qid: core.qid(queue), status });
         self.failed(piece, status)
     }
@@ -101,15 +131,35 @@ impl<'a> Request<'a> {
     /// The command of a piece.
     #[inline(always)]
     pub(super) fn command(&self, piece: &Piece) -> Result<Io<'a>, MemError> {
-        let access = match self.direction {
+        match self.direction {
+            Direction::Read => self.command_of::<Reads>(piece),
+            Direction::Write => self.command_of::<Writes>(piece),
+        }
+    }
+
+    /// The same where the direction is known.
+    #[inline(always)]
+    pub(super) fn command_of<W: Way>(&self, piece: &Piece) -> Result<Io<'a>, MemError> {
+        self.command_at::<W>(piece.offset_bytes, piece.len_bytes, piece.lba)
+    }
+
+    /// The command of `len_bytes` from `offset_bytes` of the request on.
+    #[inline(always)]
+    pub(super) fn command_at<W: Way>(
+        &self,
+        offset_bytes: u64,
+        len_bytes: u32,
+        lba: Lba,
+    ) -> Result<Io<'a>, MemError> {
+        let access = match W::DIRECTION {
             Direction::Read => Access::DeviceWrites,
             Direction::Write => Access::DeviceReads,
         };
-        let transfer = self.mapped.transfer(self.offset + piece.offset_bytes, piece.len_bytes, access)?;
+        let transfer = self.mapped.transfer(self.offset + offset_bytes, len_bytes, access)?;
         let (nsid, format) = (self.namespace.nsid(), self.namespace.format());
-        match self.direction {
-            Direction::Read => Io::read(nsid, format, piece.lba, transfer),
-            Direction::Write => Io::write(nsid, format, piece.lba, transfer),
+        match W::DIRECTION {
+            Direction::Read => Io::read(nsid, format, lba, transfer),
+            Direction::Write => Io::write(nsid, format, lba, transfer),
         }
     }
 
