@@ -71,11 +71,10 @@ impl Loads {
         Ok(())
     }
 
-    /// Counts a command if nothing is outstanding on the queue, which has room for one then. Returns whether it did.
+    /// Whether nothing is outstanding on the queue.
     #[inline(always)]
-    pub(crate) fn add_if_idle(&self, queue: usize, bytes: u32) -> bool {
-        // Relaxed: a count; the queue's own lock orders the command itself.
-        self.queues[queue].0.compare_exchange(0, pack(bytes), Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    pub(crate) fn is_idle(&self, queue: usize) -> bool {
+        self.queues.get(queue).is_some_and(|counter| counter.read() == 0)
     }
 
     /// Takes a command that was added away from `queue`.

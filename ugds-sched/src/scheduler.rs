@@ -228,23 +228,31 @@ impl<P: Place> Scheduler<P> {
         }
     }
 
-    /// Places a small request whose queue is not idle.
-    #[inline(never)]
-    fn place_elsewhere(&self, want: &Want, near_queue: usize) -> Option<Placement> {
+    /// Whether a small request may go to its caller's queue without being placed, since that is idle and the policy leaves
+    /// it there. Nothing is counted: whoever finds that the command takes longer than it holds the queue for
+    /// [notes](Self::note_small) it.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_for(&self, want: &Want, near_queue: usize) -> bool {
         let (start, count) = self.ranges[want.class as usize];
-        let view = self.loads.view(start as usize, count as usize, near_queue, Step::First);
-        // The policy may be anybody's.
-        let queue = start as usize + self.policy.choose(view, want).min(count as usize - 1);
-        let chunk_bytes = want.request_bytes as u32;
-        self.loads.add(queue, chunk_bytes, self.tuning.queue_commands).ok()?;
-        Some(Placement { queue: queue as u32, chunk_bytes, credit_bytes: 0 })
+        let is_for = want.request_bytes <= u64::from(self.tuning.small_bytes)
+            && want.level != Level::Background
+            && self.rooms[want.class as usize].is_empty()
+            && self.policy.keeps_idle()
+            && near_queue.wrapping_sub(start as usize) < count as usize
+            && self.loads.is_idle(near_queue);
+        if is_for && want.direction == Direction::Read {
+            self.presence.note();
+        }
+        is_for
     }
 
-    /// Takes back what [`place_small`](Self::place_small) placed: its command ended.
-    #[inline(always)]
-    #[expect(clippy::needless_pass_by_value, reason = "a command ends once")]
-    pub fn done_small(&self, placement: Placement) {
-        self.loads.take(placement.queue as usize, placement.chunk_bytes);
+    /// Counts a small command on a queue that it was given to without being placed.
+    #[inline]
+    pub fn note_small(&self, queue: usize, bytes: u32) -> Placement {
+        // Without a bound: it has a slot.
+        let _ = self.loads.add(queue, bytes, u32::MAX);
+        Placement { queue: queue as u32, chunk_bytes: bytes, credit_bytes: 0 }
     }
 
     /// Places a small request that is one command, for a caller that used `near_queue` last: the common way, with nothing
@@ -261,14 +269,19 @@ impl<P: Place> Scheduler<P> {
             self.presence.note();
         }
         let (start, count) = self.ranges[want.class as usize];
+        let view = self.loads.view(start as usize, count as usize, near_queue, Step::First);
+        // The policy may be anybody's.
+        let queue = start as usize + self.policy.choose(view, want).min(count as usize - 1);
         let chunk_bytes = want.request_bytes as u32;
-        if self.policy.keeps_idle()
-            && near_queue.wrapping_sub(start as usize) < count as usize
-            && self.loads.add_if_idle(near_queue, chunk_bytes)
-        {
-            return Some(Placement { queue: near_queue as u32, chunk_bytes, credit_bytes: 0 });
-        }
-        self.place_elsewhere(want, near_queue)
+        self.loads.add(queue, chunk_bytes, self.tuning.queue_commands).ok()?;
+        Some(Placement { queue: queue as u32, chunk_bytes, credit_bytes: 0 })
+    }
+
+    /// Takes back what [`place_small`](Self::place_small) placed or [`note_small`](Self::note_small) counted.
+    #[inline(always)]
+    #[expect(clippy::needless_pass_by_value, reason = "a command ends once")]
+    pub fn done_small(&self, placement: Placement) {
+        self.loads.take(placement.queue as usize, placement.chunk_bytes);
     }
 
     /// The most bytes of each command of a large request that is not held back. Those may be placed by

@@ -23,6 +23,8 @@ struct Found {
     ordinal: u16,
     /// NSZE: beside what every request looks at.
     blocks: u64,
+    /// The bytes of a block, less one.
+    block_mask: u64,
     described: ugds_queue::controller::Namespace,
     limits: Limits,
 }
@@ -35,8 +37,8 @@ impl Namespace {
     ) -> Result<Self, Error> {
         let limits = Limits::new(described.format().block_shift(), described.max_transfer_bytes())?
             .with_boundary(described.boundary_blocks());
-        let blocks = described.blocks();
-        Ok(Self { device, found: Arc::new(Found { ordinal, blocks, described, limits }) })
+        let (blocks, block_mask) = (described.blocks(), (1 << limits.block_shift()) - 1);
+        Ok(Self { device, found: Arc::new(Found { ordinal, blocks, block_mask, described, limits }) })
     }
 
     /// Its identifier.
@@ -108,7 +110,7 @@ impl Namespace {
     #[inline]
     fn run(&self, region: &Region, range: Range<usize>, lba: Lba, direction: Direction) -> Result<(), Error> {
         self.check(region, &range, lba)?;
-        self.device.engine().run(&Request {
+        let request = Request {
             namespace: &self.found.described,
             limits: &self.found.limits,
             mapped: region.mapped(),
@@ -116,7 +118,11 @@ impl Namespace {
             len_bytes: (range.end - range.start) as u64,
             lba,
             direction,
-        })
+        };
+        match direction {
+            Direction::Read => self.device.engine().read(&request),
+            Direction::Write => self.device.engine().write(&request),
+        }
     }
 
     #[inline]
@@ -147,8 +153,7 @@ impl Namespace {
         let (blocks, capacity) = (len >> shift, self.found.blocks);
         let fits = range.start <= range.end
             && range.end as u64 <= region.mapped().len_bytes()
-            && len == blocks << shift
-            && range.start & 3 == 0
+            && (len & self.found.block_mask) | (range.start as u64 & 3) == 0
             && lba.0 <= capacity
             && blocks <= capacity - lba.0
             && region.is_of(&self.device);

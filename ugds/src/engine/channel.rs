@@ -7,7 +7,7 @@ use super::rota::{Duty, Id, Rota, Sleeper, Woken};
 use super::sync::{Mutex, MutexGuard, thread};
 use nvme_proto::{Cid, Qid, Status};
 use std::fmt::Write;
-use std::sync::{Arc, PoisonError, TryLockError};
+use std::sync::Arc;
 use ugds_hal::{Event, Instant, Port};
 use ugds_mem::{Io, Mapped, MemError};
 use ugds_queue::{Busy, Counters, QueuePair, SubmitError, Ticket, Wedge};
@@ -68,7 +68,9 @@ pub(crate) enum Begun {
     /// The device has it.
     Flying(Claim),
     /// It is over already.
-    Ended(Status),
+    Well,
+    /// The same, but it did not go well.
+    Failed(Status),
 }
 
 /// Why a channel did not take a command.
@@ -145,12 +147,11 @@ impl<P: Port> Channel<P> {
             let _ = pair.reap_one(|done| found = Some((done.cookie, done.len_bytes, done.status())));
             match found {
                 None => {}
-                Some((NOBODY, _, status)) => {
-                    if status.is_success() {
-                        *bytes += u64::from(len_bytes);
-                    }
-                    return Begun::Ended(status);
+                Some((NOBODY, _, status)) if status.is_success() => {
+                    *bytes += u64::from(len_bytes);
+                    return Begun::Well;
                 }
+                Some((NOBODY, _, status)) => return Begun::Failed(status),
                 Some((cookie, len_bytes, status)) => {
                     if status.is_success() {
                         *bytes += u64::from(len_bytes);
@@ -165,11 +166,7 @@ impl<P: Port> Channel<P> {
     /// Makes one pass over the completion queue, unless somebody else is at it.
     #[inline]
     pub(crate) fn look(&self) -> Result<Look, Wedge> {
-        let mut state = match self.state.try_lock() {
-            Ok(state) => state,
-            Err(TryLockError::WouldBlock) => return Ok(Look::Elsewhere),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        };
+        let Some(mut state) = self.state.try_lock() else { return Ok(Look::Elsewhere) };
         let State { pair: Some(pair), bytes, landings, .. } = &mut *state else { return Ok(Look::Closed) };
         let passed = pair.reap(|done| {
             let status = done.status();
@@ -289,7 +286,7 @@ impl<P: Port> Channel<P> {
     /// Adds what is in flight to a report. A queue that somebody holds at the moment says only that.
     pub(super) fn describe(&self, qid: Qid, text: &mut String) {
         // Writing to a string does not fail.
-        let Ok(state) = self.state.try_lock() else {
+        let Some(state) = self.state.try_lock() else {
             let _ = writeln!(text, "queue {qid}: in use at the moment");
             return;
         };
@@ -317,8 +314,7 @@ impl<P: Port> Channel<P> {
 
     #[inline(always)]
     fn lock(&self) -> MutexGuard<'_, State<P>> {
-        // Nothing under the lock leaves the queue half-changed when it panics.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -373,6 +373,12 @@ impl<B: Backend> Core<B> {
         if self.draining.load(Ordering::Relaxed) { Err(self.closed()) } else { self.in_this_process() }
     }
 
+    /// The same, without the reason.
+    #[inline(always)]
+    pub(super) fn may_begin(&self) -> bool {
+        !self.draining.load(Ordering::Relaxed) && self.process.is_current()
+    }
+
     /// Refuses a child of the process that opened the device: the device is the parent's.
     #[inline]
     pub(crate) fn in_this_process(&self) -> Result<(), Error> {

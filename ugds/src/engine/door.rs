@@ -2,7 +2,7 @@
 
 use super::batch::{self, Span, Work};
 use super::core::Core;
-use super::request::Request;
+use super::request::{Reads, Request, Writes};
 use crate::{Drain, Error, Namespace, Outcome, Stats};
 use nvme_proto::Nsid;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use ugds_sched::Class;
 
 /// An opened device behind one pointer. Each request is one call of it; everything below is monomorphic.
 pub(crate) trait Engine: Send + Sync {
-    fn run(&self, request: &Request<'_>) -> Result<(), Error>;
+    fn read(&self, request: &Request<'_>) -> Result<(), Error>;
+    fn write(&self, request: &Request<'_>) -> Result<(), Error>;
     fn flush(&self, nsid: Nsid) -> Result<(), Error>;
     fn attach(&self, region: &Region) -> Result<Arc<Mapped>, Error>;
     fn detach(&self, mapped: &Mapped, drain: Drain) -> Result<(), Error>;
@@ -35,8 +36,12 @@ pub(crate) trait Engine: Send + Sync {
 }
 
 impl<B: Backend> Engine for Core<B> {
-    fn run(&self, request: &Request<'_>) -> Result<(), Error> {
-        request.run(self)
+    fn read(&self, request: &Request<'_>) -> Result<(), Error> {
+        request.run::<B, Reads>(self)
+    }
+
+    fn write(&self, request: &Request<'_>) -> Result<(), Error> {
+        request.run::<B, Writes>(self)
     }
 
     fn flush(&self, nsid: Nsid) -> Result<(), Error> {

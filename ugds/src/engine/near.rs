@@ -7,6 +7,12 @@ thread_local! {
     static NEAR: Cell<usize> = const { Cell::new(NONE) };
 }
 
+/// The queue that this thread used last. Before the first time, none that there is.
+#[inline(always)]
+pub(super) fn last() -> usize {
+    NEAR.with(Cell::get)
+}
+
 /// The queue that this thread used last, or one of `count` that threads begin with in turn.
 #[inline]
 pub(super) fn near(count: usize) -> usize {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use ugds_hal::{Backend, Direction as Access};
 use ugds_mem::{Io, Mapped, MemError};
 use ugds_queue::controller::Namespace;
-use ugds_sched::{Class, Limits, Piece, Placement, Want};
+use ugds_sched::{Class, Limits, Piece, Want};
 
 /// Which way the data goes, from the caller's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,61 +54,66 @@ pub(crate) struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// Carries the request out and returns when none of its commands is outstanding any more.
-    #[inline]
-    pub(super) fn run<B: Backend>(&self, core: &Core<B>) -> Result<(), Error> {
-        core.begin()?;
-        match self.limits.single(self.lba, self.len_bytes) {
-            // The scheduler says whether it is small.
-            Some(_) => self.run_one(core),
-            None => flight::run(self, core),
+    ///
+    /// This is the way of most: a small request is one command, and its caller's queue is idle. Whatever is not so is found out
+    /// anew on the long way, so that nothing has to be kept for it.
+    #[inline(always)]
+    pub(super) fn run<B: Backend, W: Way>(&self, core: &Core<B>) -> Result<(), Error> {
+        let near = near::last();
+        if core.may_begin()
+            && self.limits.single(self.lba, self.len_bytes).is_some()
+            && core.scheduler().is_for(&self.want_of::<W>(), near)
+            && let Some(channel) = core.channels().get(near)
+        {
+            match channel.submit::<W>(self) {
+                Begun::Well => Ok(()),
+                begun => self.go_on(core, near, begun),
+            }
+        } else {
+            self.run_long(core)
         }
     }
 
-    /// A small request is one command, with nothing to be kept beside it.
-    #[inline(always)]
-    fn run_one<B: Backend>(&self, core: &Core<B>) -> Result<(), Error> {
+    #[cold]
+    #[inline(never)]
+    fn run_long<B: Backend>(&self, core: &Core<B>) -> Result<(), Error> {
+        core.begin()?;
+        if self.limits.single(self.lba, self.len_bytes).is_none() {
+            return flight::run(self, core);
+        }
         let near = near::near(core.channels().len());
         let Some(placement) = core.scheduler().place_small(&self.want(), near) else {
             return flight::run(self, core);
         };
-        near::remember(placement.queue());
-        // The last calls here: nothing is to be kept across them.
-        match self.direction {
-            Direction::Read => self.run_at::<B, Reads>(core, placement),
-            Direction::Write => self.run_at::<B, Writes>(core, placement),
-        }
-    }
-
-    /// Carries out a request that was placed as one command.
-    #[inline(never)]
-    fn run_at<B: Backend, W: Way>(&self, core: &Core<B>, placement: Placement) -> Result<(), Error> {
-        match core.channel(placement.queue()).submit::<W>(self) {
-            Begun::Ended(status) if status.is_success() => {
-                core.scheduler().done_small(placement);
-                Ok(())
-            }
-            begun => self.go_on(core, placement, begun),
-        }
+        let queue = placement.queue();
+        near::remember(queue);
+        let channel = core.channel(queue);
+        let begun = match self.direction {
+            Direction::Read => channel.submit::<Reads>(self),
+            Direction::Write => channel.submit::<Writes>(self),
+        };
+        core.scheduler().done_small(placement);
+        self.go_on(core, queue, begun)
     }
 
     /// What most requests don't come to: it takes longer, it failed, or there was no room for it.
     #[cold]
     #[inline(never)]
-    fn go_on<B: Backend>(&self, core: &Core<B>, placement: Placement, begun: Begun) -> Result<(), Error> {
-        let queue = placement.queue();
-        let ended = match begun {
-            Begun::Ended(status) => Some(Ok(status)),
-            Begun::Flying(claim) => Some(wait_long(core, queue, claim, &mut None, &self.want())),
-            Begun::Not => None,
-        };
-        core.scheduler().done_small(placement);
-        match ended {
+    fn go_on<B: Backend>(&self, core: &Core<B>, queue: usize, begun: Begun) -> Result<(), Error> {
+        let status = match begun {
+            Begun::Well => return Ok(()),
+            Begun::Failed(status) => status,
+            Begun::Flying(claim) => {
+                // A hint to others from now on; a queue has no more commands than slots without it.
+                let outstanding = core.scheduler().note_small(queue, self.len_bytes as u32);
+                let ended = wait_long(core, queue, claim, &mut None, &self.want());
+                core.scheduler().done_small(outstanding);
+                ended?
+            }
             // It waits for room, or finds out what is wrong.
-            None => flight::run(self, core),
-            Some(Ok(status)) if status.is_success() => Ok(()),
-            Some(Ok(status)) => Err(self.failed_alone(core, queue, status)),
-            Some(Err(error)) => Err(error),
-        }
+            Begun::Not => return flight::run(self, core),
+        };
+        if status.is_success() { Ok(()) } else { Err(self.failed_alone(core, queue, status)) }
     }
 
     #[cold]
@@ -122,10 +127,18 @@ impl<'a> Request<'a> {
     #[inline]
     pub(super) fn want(&self) -> Want {
         match self.direction {
+            Direction::Read => self.want_of::<Reads>(),
+            Direction::Write => self.want_of::<Writes>(),
+        }
+    }
+
+    #[inline(always)]
+    fn want_of<W: Way>(&self) -> Want {
+        let want = match W::DIRECTION {
             Direction::Read => Want::read(self.len_bytes),
             Direction::Write => Want::write(self.len_bytes),
-        }
-        .class(Class::Sync)
+        };
+        want.class(Class::Sync)
     }
 
     /// The command of a piece.
