@@ -56,7 +56,7 @@ impl<P: Port, C: Clock, W: Watch> ObservedPort<P, C, W> {
 impl<C: Clock, W: Watch> Seen<C, W> {
     #[inline]
     fn staged(&mut self, cid: Cid, command: &Command<'_>) {
-        let about = About::of(self.qid, command.sqe());
+        let about = About::of(self.qid, &command.sqe());
         if self.staged.is_empty() && self.wants_time_of_staging {
             self.latest = self.clock.now();
         }
