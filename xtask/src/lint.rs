@@ -38,10 +38,13 @@ const SKIPPED: &[&str] = &["target", ".git", "fuzz"];
 
 /// Runs all lints and stops at the first that fails.
 pub(crate) fn run(workspace: &Workspace, _: &[String]) -> anyhow::Result<()> {
-    let mut steps = Steps::of(4);
+    let mut steps = Steps::of(5);
     steps.command("format", &mut workspace.cargo("fmt --all --check"))?;
     steps.step("source rules", || source_rules(workspace.root()))?;
     steps.command("clippy", &mut workspace.cargo("clippy --workspace --all-targets -- -D warnings"))?;
+    // The one optional feature; without NVIDIA's library its code is compiled and its codes are tested, no more.
+    let interop = "clippy -p ugds-mem --features cudarc --all-targets -- -D warnings";
+    steps.command("clippy, cudarc", &mut workspace.cargo(interop))?;
     let mut doc = workspace.cargo("doc --workspace --no-deps");
     steps.command("documentation", doc.env("RUSTDOCFLAGS", "-D warnings"))
 }

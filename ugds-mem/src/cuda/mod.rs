@@ -4,6 +4,8 @@
 //! context is made. Function names in this module are those of the CUDA driver API.
 
 mod context;
+#[cfg(feature = "cudarc")]
+pub mod cudarc;
 mod describe;
 mod export;
 mod lane;
