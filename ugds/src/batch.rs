@@ -1,7 +1,7 @@
 //! Many requests at once.
 
 use crate::device::Inner;
-use crate::engine::{Order, Size, Span, What, Work};
+use crate::engine::{Order, Span, What, Work};
 use crate::error::Error;
 use crate::namespace::Namespace;
 use crate::region::Region;
@@ -125,7 +125,7 @@ impl Batch {
             len_bytes: 0,
             lba: Lba(0),
         };
-        self.work.push(order, None, Size::Large).ok_or_else(|| self.full())
+        if self.work.push_other(order, None) { Ok(()) } else { Err(self.full()) }
     }
 
     /// Gives the device as much as it has room for, and returns how many entries it was not given all of: those wait
@@ -242,12 +242,13 @@ impl Batch {
             len_bytes,
             lba,
         };
-        let pushed = match namespace.limits().single(lba, len_bytes) {
-            Some(len) if len <= SMALL_BYTES => self.work.push(order, Some(region), Size::Small),
-            None if len_bytes == 0 => self.work.push(order, None, Size::Nothing),
-            _ => self.work.push(order, Some(region), Size::Large),
+        let is_small = namespace.limits().single(lba, len_bytes).is_some_and(|len| len <= SMALL_BYTES);
+        let pushed = if is_small {
+            self.work.push_small(order, region)
+        } else {
+            self.work.push_other(order, Some(region))
         };
-        pushed.ok_or_else(|| self.full())
+        if pushed { Ok(()) } else { Err(self.full()) }
     }
 
     #[cold]

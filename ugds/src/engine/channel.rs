@@ -176,10 +176,55 @@ impl<P: Port> Channel<P> {
             hand_out(&self.cells, landings, done.cookie, status);
         });
         let ended = passed?;
+        self.after_pass(state, ended);
+        Ok(Look::Ended(ended))
+    }
+
+    /// The same for the owner of the landing `id`: what ends well of its own goes into `caught`, without the way through
+    /// the landing, unless something lies there that it did not take. What was caught stands even if the pass fails.
+    #[inline(always)]
+    pub(super) fn look_for(&self, id: u32, taken: u32, caught: &mut Caught) -> Result<Look, Wedge> {
+        let Some(mut state) = self.state.try_lock() else { return Ok(Look::Elsewhere) };
+        let State { pair: Some(pair), bytes, landings, .. } = &mut *state else { return Ok(Look::Closed) };
+        let is_next = landings.get(id as usize).is_some_and(|landing| match landing {
+            Some(landing) => !landing.is_ahead_of(taken),
+            None => false,
+        });
+        let owner = landing_of(name(id, 0));
+        // Tokens of other kinds have their highest bit set, and so are not in a row with these.
+        let mut own = if is_next { name(id, 0) >> TOKEN_LOW_BITS } else { u64::MAX };
+        let (mut moved, mut count) = (0, 0);
+        let passed = pair.reap(|done| {
+            let status = done.status();
+            if status.is_success() {
+                moved += u64::from(done.len_bytes);
+                if done.cookie >> TOKEN_LOW_BITS == own
+                    && let Some(place) = caught.tokens.get_mut(count)
+                {
+                    *place = done.cookie as u32;
+                    count += 1;
+                    return;
+                }
+            }
+            if landing_of(done.cookie) == owner {
+                // What comes behind it stays behind it.
+                own = u64::MAX;
+            }
+            hand_out(&self.cells, landings, done.cookie, status);
+        });
+        caught.count = count;
+        *bytes += moved;
+        let ended = passed?;
+        self.after_pass(state, ended);
+        Ok(Look::Ended(ended))
+    }
+
+    /// Wakes those whose commands were found, if anybody sleeps.
+    #[inline(always)]
+    fn after_pass(&self, state: MutexGuard<'_, State<P>>, ended: usize) {
         if ended != 0 && !state.rota.is_quiet() {
             self.wake(state, |landings, sleeper| self.is_over(landings, sleeper.awaits));
         }
-        Ok(Look::Ended(ended))
     }
 
     /// What the device signals when something ended. `None` on a queue that has to be polled.
@@ -215,6 +260,7 @@ impl<P: Port> Channel<P> {
     }
 
     #[cold]
+    #[inline(never)]
     fn wake<'c>(
         &'c self,
         mut state: MutexGuard<'c, State<P>>,
@@ -366,7 +412,34 @@ impl<P: Port> Burst<'_, P> {
     }
 }
 
+/// What the owner of a landing found in one pass of its own: tokens of commands that ended well.
+#[derive(Debug)]
+pub(super) struct Caught {
+    tokens: [u32; CAUGHT],
+    count: usize,
+}
+
+impl Caught {
+    pub(super) fn new() -> Self {
+        Self { tokens: [0; CAUGHT], count: 0 }
+    }
+
+    #[inline]
+    pub(super) fn tokens(&self) -> &[u32] {
+        self.tokens.get(..self.count).unwrap_or_default()
+    }
+}
+
+/// As many as a pass brings at most.
+const CAUGHT: usize = 128;
+
 impl<P: Port> Burst<'_, P> {
+    /// The queue itself, unless the channel was closed.
+    #[inline(always)]
+    pub(super) fn pair(&mut self) -> Option<&mut QueuePair<P>> {
+        self.state.pair.as_mut()
+    }
+
     /// Stages one command of a batch, whose outcome goes to the landing that `cookie` names.
     #[inline(always)]
     pub(crate) fn stage_for(&mut self, io: &Io<'_>, cookie: u64) -> Result<Cid, Refused> {
@@ -406,7 +479,7 @@ fn claim<P: Port>(pair: &mut QueuePair<P>, free: &mut Vec<u16>, ticket: &Ticket)
 /// Leaves an outcome where the owner of the command looks for it.
 #[inline]
 fn hand_out(cells: &[Cell], landings: &[Option<Arc<Landing>>], cookie: u64, status: Status) {
-    match (cookie >> 32) as usize {
+    match landing_of(cookie) as usize {
         0 => cells[cookie as usize].complete(status),
         landing => {
             if let Some(Some(landing)) = landings.get(landing - 1) {
@@ -415,6 +488,21 @@ fn hand_out(cells: &[Cell], landings: &[Option<Arc<Landing>>], cookie: u64, stat
         }
     }
 }
+
+/// The name of a command of the landing `id`.
+#[inline(always)]
+pub(super) fn name(id: u32, token: u32) -> u64 {
+    u64::from(id + 1) << 32 | u64::from(token)
+}
+
+/// One more than the number of the landing that a command is named for, or 0 for a cell's.
+#[inline(always)]
+fn landing_of(name: u64) -> u32 {
+    (name >> 32) as u32
+}
+
+/// The bits of a token below its kind.
+const TOKEN_LOW_BITS: u32 = 31;
 
 /// The name of a command whose submitter still holds the lock.
 const NOBODY: u64 = u64::MAX;

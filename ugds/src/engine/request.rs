@@ -8,10 +8,10 @@ use super::record::Event;
 use super::wait::wait_long;
 use crate::Error;
 use crate::error::{IoFailure, Operation};
-use nvme_proto::{Lba, Status};
+use nvme_proto::{Lba, Nsid, Status};
 use std::sync::Arc;
 use ugds_hal::{Backend, Direction as Access};
-use ugds_mem::{Io, Mapped, MemError};
+use ugds_mem::{Format, Io, Mapped, MemError};
 use ugds_queue::controller::Namespace;
 use ugds_sched::{Class, Limits, Piece, Want};
 
@@ -38,6 +38,26 @@ impl Way for Reads {
 
 impl Way for Writes {
     const DIRECTION: Direction = Direction::Write;
+}
+
+/// The command that moves `len_bytes` from `offset` of `mapped` on.
+#[inline(always)]
+pub(super) fn command<W: Way>(
+    nsid: Nsid,
+    format: Format,
+    lba: Lba,
+    mapped: &Arc<Mapped>,
+    offset: u64,
+    len_bytes: u32,
+) -> Result<Io<'_>, MemError> {
+    match W::DIRECTION {
+        Direction::Read => {
+            Io::read(nsid, format, lba, mapped.transfer(offset, len_bytes, Access::DeviceWrites)?)
+        }
+        Direction::Write => {
+            Io::write(nsid, format, lba, mapped.transfer(offset, len_bytes, Access::DeviceReads)?)
+        }
+    }
 }
 
 /// A validated request: the bytes of `mapped` from `offset` on, and as many blocks from `lba` on.
@@ -164,16 +184,8 @@ impl<'a> Request<'a> {
         len_bytes: u32,
         lba: Lba,
     ) -> Result<Io<'a>, MemError> {
-        let access = match W::DIRECTION {
-            Direction::Read => Access::DeviceWrites,
-            Direction::Write => Access::DeviceReads,
-        };
-        let transfer = self.mapped.transfer(self.offset + offset_bytes, len_bytes, access)?;
         let (nsid, format) = (self.namespace.nsid(), self.namespace.format());
-        match W::DIRECTION {
-            Direction::Read => Io::read(nsid, format, lba, transfer),
-            Direction::Write => Io::write(nsid, format, lba, transfer),
-        }
+        command::<W>(nsid, format, lba, self.mapped, self.offset + offset_bytes, len_bytes)
     }
 
     #[cold]

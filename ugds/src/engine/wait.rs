@@ -16,7 +16,13 @@ use ugds_sched::{Completion, Want};
 /// Makes one pass over a queue. What ends a queue ends the device, which is stopped at once.
 #[inline]
 pub(super) fn look<B: Backend>(core: &Core<B>, queue: usize) -> Result<Look, Error> {
-    match core.channel(queue).look() {
+    seen(core, core.channel(queue).look())
+}
+
+/// What a pass brought. What ends a queue ends the device, which is stopped at once.
+#[inline]
+pub(super) fn seen<B: Backend>(core: &Core<B>, looked: Result<Look, Wedge>) -> Result<Look, Error> {
+    match looked {
         Ok(Look::Closed) => Err(core.closed()),
         Ok(look) => Ok(look),
         Err(wedge) => Err(broken(core, wedge)),

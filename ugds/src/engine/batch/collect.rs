@@ -5,12 +5,12 @@ use super::launch::{collect, launch, reap, stand_aside};
 use super::work::Work;
 use crate::batch::Outcome;
 use crate::engine::bell;
-use crate::engine::channel::Awaits;
+use crate::engine::channel::{Awaits, Look};
 use crate::engine::core::Core;
 use crate::engine::expire::expire;
 use crate::engine::rota::{Call, Duty, Id, Role, Sleeper};
 use crate::engine::sync::{Thread, thread};
-use crate::engine::wait::{doze, look};
+use crate::engine::wait::{doze, look, seen};
 use crate::error::{Error, IoFailure, Operation};
 use nvme_proto::Cid;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(crate) fn harvest<B: Backend>(
     loop {
         let mut ended = if work.ended.is_empty() { collect(core, work) } else { 1 };
         if ended == 0 {
-            ended = reap(core, work).unwrap_or_else(|_| lose(core, work));
+            ended = catch(core, work, span.most, &mut count, into).unwrap_or_else(|_| lose(core, work));
         }
         while count < span.most
             && let Some(index) = work.ended.pop()
@@ -62,6 +62,32 @@ pub(crate) fn harvest<B: Backend>(
             return Ok(count);
         }
     }
+}
+
+/// Makes one pass over each queue that has commands of the batch, and hands out what ended well up to `most`. Returns
+/// how many commands ended.
+#[inline(always)]
+fn catch<B: Backend>(
+    core: &Core<B>,
+    work: &mut Work,
+    most: usize,
+    count: &mut usize,
+    into: &mut Vec<Outcome>,
+) -> Result<usize, Error> {
+    let (mut is_elsewhere, mut ended) = (false, 0);
+    for queue in 0..work.flying.len() {
+        if work.flying[queue] == 0 {
+            continue;
+        }
+        let (taken, caught) = (work.head.taken(), &mut work.caught);
+        let looked = core.channel(queue).look_for(work.landing_id, taken, caught);
+        let caught = work.take_caught(core.scheduler(), queue, most - *count, into);
+        ended += caught;
+        *count += caught;
+        is_elsewhere |= seen(core, looked)? == Look::Elsewhere;
+    }
+    work.is_elsewhere = is_elsewhere;
+    Ok(ended + collect(core, work))
 }
 
 /// Waits until the device has nothing of the batch any more.
@@ -126,8 +152,7 @@ fn hand_out<B: Backend>(core: &Core<B>, work: &mut Work, index: u32, into: &mut 
     } else {
         into.push(bad_outcome(core, work, index));
     }
-    work.entries[index as usize].state = State::Free;
-    work.free.push(index);
+    work.set_free(index);
 }
 
 #[cold]

@@ -32,6 +32,8 @@ pub(crate) enum What {
 #[repr(align(64))]
 pub(super) struct Entry {
     pub(super) order: Order,
+    /// The next that is free, of one that is free.
+    pub(super) next_free: u32,
     /// When its only command was launched.
     pub(super) since: Instant,
     /// Where its only command is.
@@ -76,7 +78,7 @@ pub(super) struct Rare {
 }
 
 impl Entry {
-    pub(super) fn free() -> Self {
+    pub(super) fn free(next_free: u32) -> Self {
         let order = Order {
             cookie: 0,
             what: What::Flush,
@@ -88,6 +90,7 @@ impl Entry {
         };
         Self {
             order,
+            next_free,
             since: Instant(0),
             queue: 0,
             cid: Cid::NONE,

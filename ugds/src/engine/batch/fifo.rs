@@ -44,6 +44,12 @@ impl Fifo {
         Some(first)
     }
 
+    /// Takes out the first, which is there.
+    #[inline]
+    pub(super) fn skip(&mut self) {
+        self.head = self.head.wrapping_add(1);
+    }
+
     /// Takes out those for which `keep` does not hold.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
         for _ in 0..self.len() {

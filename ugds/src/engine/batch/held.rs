@@ -1,6 +1,8 @@
 //! The memory that the requests of a batch move: held once, however many requests move it.
 
 use crate::region::Region;
+use std::sync::Arc;
+use ugds_mem::Mapped;
 
 /// Regions by the index of their mapping, each with the number of requests that move it. A region that none moves is
 /// let go of, so that it can be released.
@@ -44,6 +46,12 @@ impl Held {
             Some(Some(place)) => Some(&place.region),
             _ => None,
         }
+    }
+
+    /// Its mapping.
+    #[inline(always)]
+    pub(super) fn mapped(&self, index: u32) -> Option<&Arc<Mapped>> {
+        self.get(index).map(Region::mapped)
     }
 
     /// Lets go of a region for one request.

@@ -12,4 +12,4 @@ mod work;
 pub(crate) use collect::{Span, close, harvest};
 pub(crate) use entry::{Order, What};
 pub(crate) use launch::submit;
-pub(crate) use work::{Size, Work};
+pub(crate) use work::Work;

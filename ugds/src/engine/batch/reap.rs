@@ -1,8 +1,9 @@
 //! From a landed command to a request that ended.
 
-use super::entry::State;
+use super::entry::{Order, State};
 use super::pieces;
 use super::work::Work;
+use crate::batch::Outcome;
 use crate::engine::policy::Rule;
 use crate::engine::record::Event;
 use nvme_proto::{Qid, Status};
@@ -43,6 +44,44 @@ impl Work {
             scheduler.done_run(queue, load);
         }
         count
+    }
+
+    /// Appends the outcomes of what was caught on `queue`, but no more than `room`: the others wait among the ended.
+    /// Returns how many were appended.
+    #[inline(always)]
+    pub(super) fn take_caught(
+        &mut self,
+        scheduler: &Scheduler<Rule>,
+        queue: usize,
+        room: usize,
+        into: &mut Vec<Outcome>,
+    ) -> usize {
+        let Self { caught, entries, held, free, .. } = self;
+        let tokens = caught.tokens();
+        let (handed, kept) = tokens.split_at(tokens.len().min(room));
+        let mut bytes = 0;
+        into.extend(handed.iter().map(|&token| {
+            let entry = &mut entries[token as usize];
+            let Order { cookie, len_bytes, memory, .. } = entry.order;
+            (entry.state, entry.next_free) = (State::Free, *free);
+            *free = token;
+            held.release(memory);
+            bytes += len_bytes;
+            Outcome { cookie, bytes: len_bytes, result: Ok(()) }
+        }));
+        self.used -= handed.len();
+        for &token in kept {
+            let entry = &mut entries[token as usize];
+            (entry.state, entry.status) = (State::Done, Status::SUCCESS);
+            bytes += entry.order.len_bytes;
+            self.ended.push(token);
+        }
+        let commands = tokens.len() as u32;
+        if commands != 0 {
+            self.flying[queue] -= commands;
+            scheduler.done_run(queue, Load { bytes, commands });
+        }
+        handed.len()
     }
 
     #[inline(never)]

@@ -4,6 +4,7 @@ use super::entry::{Entry, Order, Rare, State, What};
 use super::fifo::Fifo;
 use super::held::Held;
 use super::pieces::{self, PIECES, Pieces};
+use crate::engine::channel::Caught;
 use crate::engine::landing::{Head, Landing};
 use crate::engine::request::{Direction, Request};
 use crate::error::Error;
@@ -21,7 +22,10 @@ pub(crate) struct Work {
     pub(super) head: Head,
     pub(super) entries: Box<[Entry]>,
     pub(super) rare: Box<[Rare]>,
-    pub(super) free: Vec<u32>,
+    /// The first entry that is free, if there is one.
+    pub(super) free: u32,
+    /// Entries that are not free.
+    pub(super) used: usize,
     /// Requests of one small command, which go to a queue many at a time.
     pub(super) small: Fifo,
     /// All others, each of which is cut into commands when its turn comes.
@@ -31,6 +35,8 @@ pub(crate) struct Work {
     /// Requests that ended and were not handed out.
     pub(super) ended: Fifo,
     pub(super) pieces: Pieces,
+    /// What was found last, until it is handed out.
+    pub(super) caught: Caught,
     pub(super) held: Held,
     pub(super) namespaces: Arc<[Namespace]>,
     /// Commands outstanding on each queue.
@@ -62,9 +68,12 @@ impl Work {
             landing_id: 0,
             landing: Arc::new(Landing::new(depth + PIECES)),
             head: Head::default(),
-            entries: (0..depth).map(|_| Entry::free()).collect(),
+            // The last points to none.
+            entries: (1..=depth as u32).map(Entry::free).collect(),
             rare: (0..depth).map(|_| Rare::default()).collect(),
-            free: (0..depth as u32).rev().collect(),
+            free: 0,
+            used: 0,
+            caught: Caught::new(),
             small: Fifo::with_room(depth),
             large: Fifo::with_room(depth),
             opened: None,
@@ -93,7 +102,7 @@ impl Work {
     /// Requests that were not handed out.
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.entries.len() - self.free.len()
+        self.used
     }
 
     /// Requests of which the device was not given everything.
@@ -118,36 +127,55 @@ impl Work {
     }
 
     /// Whether the device has commands of it.
+    #[inline]
     pub(super) fn is_flying(&self) -> bool {
         self.flying.iter().any(|&flying| flying != 0)
     }
 
-    /// Adds a request, which holds `region` until its outcome is handed out. `None` when there is no room.
-    #[inline]
-    pub(crate) fn push(&mut self, order: Order, region: Option<&Region>, size: Size) -> Option<()> {
-        let index = self.free.pop()?;
-        let entry = &mut self.entries[index as usize];
+    /// Adds a request of one small command, which holds `region` until its outcome is handed out. `false` when there is
+    /// no room.
+    #[inline(always)]
+    pub(crate) fn push_small(&mut self, order: Order, region: &Region) -> bool {
+        let index = self.free;
+        let Some(entry) = self.entries.get_mut(index as usize) else { return false };
+        self.free = entry.next_free;
+        self.used += 1;
+        entry.order = Order { memory: self.held.hold(region), ..order };
+        entry.state = State::Queued;
+        self.small.push(index);
+        true
+    }
+
+    /// Adds any other request, which holds `region`, too.
+    #[inline(never)]
+    pub(crate) fn push_other(&mut self, order: Order, region: Option<&Region>) -> bool {
+        let index = self.free;
+        let Some(entry) = self.entries.get_mut(index as usize) else { return false };
+        self.free = entry.next_free;
+        self.used += 1;
         entry.order = order;
         entry.cid = Cid::NONE;
+        if order.len_bytes == 0 && order.what != What::Flush {
+            entry.state = State::Done;
+            entry.status = Status::SUCCESS;
+            self.ended.push(index);
+            return true;
+        }
         if let Some(region) = region {
             entry.order.memory = self.held.hold(region);
         }
-        match size {
-            Size::Small => {
-                entry.state = State::Queued;
-                self.small.push(index);
-            }
-            Size::Large => {
-                entry.state = State::Queued;
-                self.large.push(index);
-            }
-            Size::Nothing => {
-                entry.state = State::Done;
-                entry.status = Status::SUCCESS;
-                self.ended.push(index);
-            }
-        }
-        Some(())
+        entry.state = State::Queued;
+        self.large.push(index);
+        true
+    }
+
+    /// Makes an entry free.
+    #[inline]
+    pub(super) fn set_free(&mut self, index: u32) {
+        let entry = &mut self.entries[index as usize];
+        (entry.state, entry.next_free) = (State::Free, self.free);
+        self.free = index;
+        self.used -= 1;
     }
 
     /// Ends those with this cookie of which the device was not given everything, or all of these. What of them is in
@@ -260,15 +288,4 @@ impl Work {
             },
         })
     }
-}
-
-/// How a request is launched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Size {
-    /// As one of many, in one command.
-    Small,
-    /// By itself, in as many commands as it takes.
-    Large,
-    /// Not at all: it has no bytes.
-    Nothing,
 }
