@@ -127,6 +127,29 @@ impl Split {
         self.blocks_left += u64::from(piece.len_bytes >> self.limits.block_shift);
     }
 
+    /// The next piece of at most `max_bytes`, and how many of its length follow each other from there, itself included
+    /// and `most` at most. Nothing is taken.
+    #[inline]
+    #[must_use]
+    pub fn alike(&self, max_bytes: u32, most: u32) -> Option<(Piece, u32)> {
+        let piece = self.clone().next_at_most(max_bytes)?;
+        let count = match self.limits.boundary_blocks {
+            None => (self.left_bytes() / u64::from(piece.len_bytes)).min(most.into()) as u32,
+            Some(_) => 1,
+        };
+        Some((piece, count))
+    }
+
+    /// Takes `count` pieces of the length of `piece`, which [`alike`](Self::alike) saw.
+    #[inline]
+    pub fn take_alike(&mut self, piece: &Piece, count: u32) {
+        let bytes = u64::from(piece.len_bytes) * u64::from(count);
+        let blocks = bytes >> self.limits.block_shift;
+        self.lba.0 += blocks;
+        self.blocks_left -= blocks;
+        self.offset_bytes += bytes;
+    }
+
     /// The next piece, of at most `max_bytes`, but of one block at least.
     #[inline]
     pub fn next_at_most(&mut self, max_bytes: u32) -> Option<Piece> {
@@ -226,6 +249,29 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn pieces_that_are_alike_are_the_next_ones(
+            max_kib in 1u32..=64,
+            boundary in prop_oneof![Just(0u32), 1u32..50],
+            blocks in 0u64..500,
+            most in 1u32..6,
+        ) {
+            let limits = Limits::new(9, 32 << 10).unwrap().with_boundary(boundary);
+            let mut one_by_one = limits.split(Lba(7), blocks);
+            let mut split = one_by_one.clone();
+            while let Some((piece, count)) = split.alike(max_kib << 10, most) {
+                prop_assert!(count >= 1 && count <= most);
+                for place in 0..count {
+                    let next = one_by_one.next_at_most(max_kib << 10).unwrap();
+                    let offset_bytes = piece.offset_bytes + u64::from(place * piece.len_bytes);
+                    let lba = Lba(piece.lba.0 + u64::from(place * (piece.len_bytes >> 9)));
+                    prop_assert_eq!(next, Piece { offset_bytes, lba, ..piece });
+                }
+                split.take_alike(&piece, count);
+            }
+            prop_assert_eq!(one_by_one.left_bytes(), 0);
+        }
+
         #[test]
         fn pieces_tile_the_request(
             shift in 9u32..=14,

@@ -1,6 +1,6 @@
 //! A queue pair that many threads share.
 
-use super::cell::Cell;
+use super::cell::{Cell, Ended};
 use super::landing::Landing;
 use super::request::{Request, Way};
 use super::rota::{Duty, Id, Rota, Sleeper, Woken};
@@ -46,19 +46,25 @@ pub(crate) enum Awaits {
     Landing { id: u32, taken: u32 },
 }
 
-/// A command that was submitted, until its outcome is taken.
+/// A command that was submitted, or a row of them, until the outcome is taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim {
     cell: u16,
-    cid: Cid,
 }
 
 impl Claim {
-    /// The identifier under which the device knows the command.
-    pub(crate) fn cid(self) -> Cid {
-        self.cid
+    /// From the name of one command to that of the next in a row.
+    pub(super) const STEP: u64 = 1 << PLACE_SHIFT;
+
+    /// The name of the command at `place` of the row that `cell` is for.
+    #[inline(always)]
+    pub(super) fn name(cell: u16, place: u32) -> u64 {
+        u64::from(place << PLACE_SHIFT | u32::from(cell))
     }
 }
+
+/// Where the name of a command has its place in its row, above the cell.
+const PLACE_SHIFT: u32 = 16;
 
 /// How a command began.
 #[derive(Clone, Copy, Debug)]
@@ -120,11 +126,29 @@ impl<P: Port> Channel<P> {
 
     /// The outcome of a command, once. The claim means nothing afterwards.
     #[inline]
-    pub(crate) fn take(&self, claim: Claim) -> Option<Status> {
+    pub(crate) fn take(&self, claim: Claim) -> Option<Ended> {
         let cell = &self.cells[usize::from(claim.cell)];
-        let status = cell.outcome()?;
+        let ended = cell.outcome()?;
         cell.release();
-        Some(status)
+        Some(ended)
+    }
+
+    /// One of the commands of `claim` that are outstanding.
+    #[cold]
+    pub(super) fn outstanding(&self, claim: Claim) -> Option<Cid> {
+        let state = self.lock();
+        let mut commands = state.pair.as_ref()?.in_flight();
+        let is_its = |name: u64| landing_of(name) == 0 && name as u16 == claim.cell;
+        commands.find(|command| is_its(command.cookie)).map(|command| command.cid)
+    }
+
+    /// Whether a command is none of those of `claim` that are outstanding.
+    #[cold]
+    pub(super) fn has_ended(&self, claim: Claim, cid: Cid) -> bool {
+        let state = self.lock();
+        let Some(pair) = &state.pair else { return false };
+        let is_its = |name: u64| landing_of(name) == 0 && name as u16 == claim.cell;
+        !pair.in_flight().any(|command| command.cid == cid && is_its(command.cookie))
     }
 
     /// Submits the one command of a request, tells the device, and takes the completion that is next, if there is one: all
@@ -402,13 +426,33 @@ impl<P: Port> Burst<'_, P> {
         let State { pair: Some(pair), free, .. } = &mut *self.state else { return Err(Refused::Closed) };
         let cells = &self.channel.cells;
         let Some(cell) = free.pop().or_else(|| sweep(cells, free)) else { return Err(Refused::Full) };
-        match pair.submit(io, cell.into()) {
-            Ok(ticket) => Ok(Claim { cell, cid: ticket.cid() }),
+        match pair.submit(io, Claim::name(cell, 0)) {
+            Ok(_) => Ok(Claim { cell }),
             Err(error) => {
                 free.push(cell);
                 Err(error.into())
             }
         }
+    }
+
+    /// A cell for a row of commands. It is to be [claimed](Self::claim) or [given back](Self::give_back).
+    #[inline]
+    pub(super) fn cell(&mut self) -> Option<u16> {
+        let free = &mut self.state.free;
+        free.pop().or_else(|| sweep(&self.channel.cells, free))
+    }
+
+    /// Claims the commands that were staged with the names of a cell, at least one.
+    #[inline]
+    pub(super) fn claim(self, cell: u16, commands: u32) -> Claim {
+        // Nobody reaps them yet: this holds the lock.
+        self.channel.cells[usize::from(cell)].set_commands(commands);
+        Claim { cell }
+    }
+
+    /// Takes a cell back that no command was staged for.
+    pub(super) fn give_back(&mut self, cell: u16) {
+        self.state.free.push(cell);
     }
 }
 
@@ -469,8 +513,8 @@ fn claim<P: Port>(pair: &mut QueuePair<P>, free: &mut Vec<u16>, ticket: &Ticket)
     let cid = ticket.cid();
     match free.pop() {
         Some(cell) => {
-            pair.rename(cid, cell.into());
-            Begun::Flying(Claim { cell, cid })
+            pair.rename(cid, Claim::name(cell, 0));
+            Begun::Flying(Claim { cell })
         }
         None => Begun::Not,
     }
@@ -480,7 +524,7 @@ fn claim<P: Port>(pair: &mut QueuePair<P>, free: &mut Vec<u16>, ticket: &Ticket)
 #[inline]
 fn hand_out(cells: &[Cell], landings: &[Option<Arc<Landing>>], cookie: u64, status: Status) {
     match landing_of(cookie) as usize {
-        0 => cells[cookie as usize].complete(status),
+        0 => cells[usize::from(cookie as u16)].complete(cookie as u32 >> PLACE_SHIFT, status),
         landing => {
             if let Some(Some(landing)) = landings.get(landing - 1) {
                 landing.land(cookie as u32, status);

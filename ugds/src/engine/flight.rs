@@ -4,283 +4,346 @@ use super::channel::{Burst, Claim, Refused};
 use super::core::Core;
 use super::near;
 use super::record::Event;
-use super::request::Request;
-use super::wait::{Watch, wait};
+use super::request::{Direction, Reads, Request, Way, Writes};
+use super::wait::{Watch, wait_row};
 use crate::Error;
 use nvme_proto::Status;
-use ugds_hal::Backend;
+use ugds_hal::{Backend, Port};
+use ugds_queue::QueuePair;
 use ugds_sched::{Load, Piece, Placement, Progress, Split, Want};
 
 /// Carries a request out, many commands at once, and returns when none of them is outstanding any more.
 #[inline(never)]
 pub(super) fn run<B: Backend>(request: &Request<'_>, core: &Core<B>) -> Result<(), Error> {
     let want = request.want();
-    let mut flight = Flight::new(core, want);
+    let mut flight = Flight {
+        core,
+        request,
+        want: &want,
+        rows: [Row::NONE; ROWS],
+        first: 0,
+        count: 0,
+        watch: None,
+        failure: None,
+        error: None,
+    };
     let mut progress = Progress::new(near::near(core.channels().len()));
-    let launched = flight.launch_all(request, &want, &mut progress);
+    flight.launch_all(&mut progress);
     // Whatever happened, what is in flight is waited for: it moves the caller's data.
-    let landed = flight.land_all();
+    while flight.count != 0 {
+        flight.land_one();
+    }
     near::remember(progress.near_queue());
     core.scheduler().leave(&want, &mut progress);
-    launched?;
-    match flight.failure {
-        None => landed,
-        Some(_) if landed.is_err() => landed,
-        Some((piece, status)) => Err(request.failed(piece, status)),
+    match flight {
+        Flight { failure: None, error: None, .. } => Ok(()),
+        flight => Err(flight.into_error()),
     }
 }
 
-/// A command in flight.
-struct Flying {
-    queue: usize,
-    claim: Claim,
-    piece: Piece,
-    /// Of one that was placed by itself. Others are one of a run.
+/// Commands in a row that are in flight on one queue, and that are waited for together.
+struct Row {
+    /// Where they begin, in bytes from the start of the request.
+    offset_bytes: u64,
+    /// The bytes of all of them.
+    len_bytes: u32,
+    /// The most bytes of each.
+    chunk_bytes: u32,
+    commands: u32,
+    queue: u32,
+    claim: Option<Claim>,
+    /// Of one command that was placed by itself. Others were placed as a run.
     placement: Option<Placement>,
 }
 
+impl Row {
+    const NONE: Self = Self {
+        offset_bytes: 0,
+        len_bytes: 0,
+        chunk_bytes: 0,
+        commands: 0,
+        queue: 0,
+        claim: None,
+        placement: None,
+    };
+}
+
 /// The commands of one request that are outstanding, oldest first.
-struct Flight<'c, B: Backend> {
-    core: &'c Core<B>,
-    want: Want,
-    ring: [Option<Flying>; WINDOW],
+struct Flight<'r, B: Backend> {
+    core: &'r Core<B>,
+    request: &'r Request<'r>,
+    want: &'r Want,
+    rows: [Row; ROWS],
     first: usize,
     count: usize,
-    /// Kept from a command that was late: those behind it are late, too.
+    /// Kept from a row that was late: those behind it are late, too.
     watch: Option<Watch>,
     /// The failure that lies nearest to the start of the request.
     failure: Option<(Piece, Status)>,
-    tally: Tally,
+    /// The first error that is none of a command's own: nothing is launched any more.
+    error: Option<Box<Error>>,
 }
 
-/// Commands of runs that ended on one queue in a row: they are taken off its load at once.
-struct Tally {
-    queue: usize,
-    load: Load,
-}
-
-impl Tally {
-    #[inline]
-    fn add<B: Backend>(&mut self, core: &Core<B>, queue: usize, bytes: u32) {
-        if queue != self.queue {
-            self.settle(core);
-            self.queue = queue;
-        }
-        self.load.commands += 1;
-        self.load.bytes += u64::from(bytes);
-    }
-
-    fn settle<B: Backend>(&mut self, core: &Core<B>) {
-        let load = std::mem::take(&mut self.load);
-        if load.commands != 0 {
-            core.scheduler().done_run(self.queue, load);
-        }
-    }
-}
-
-impl<'c, B: Backend> Flight<'c, B> {
-    #[inline]
-    fn new(core: &'c Core<B>, want: Want) -> Self {
-        Self {
-            core,
-            want,
-            ring: [const { None }; WINDOW],
-            first: 0,
-            count: 0,
-            watch: None,
-            failure: None,
-            tally: Tally { queue: 0, load: Load::default() },
-        }
-    }
-
+impl<B: Backend> Flight<'_, B> {
     /// Gives all pieces to the queues, waiting for earlier ones where there is no room.
-    fn launch_all(
-        &mut self,
-        request: &Request<'_>,
-        want: &Want,
-        progress: &mut Progress,
-    ) -> Result<(), Error> {
-        let mut pieces = request.limits.split(request.lba, request.len_bytes >> request.limits.block_shift());
+    #[inline]
+    fn launch_all(&mut self, progress: &mut Progress) {
+        let limits = self.request.limits;
+        let mut pieces = limits.split(self.request.lba, self.request.len_bytes >> limits.block_shift());
+        let free_chunk = self.core.scheduler().free_chunk(self.want);
         let mut full_turns = 0u32;
-        while pieces.left_bytes() != 0 && self.failure.is_none() {
-            if self.count == WINDOW {
-                self.land_one()?;
+        while pieces.left_bytes() != 0 && self.failure.is_none() && self.error.is_none() {
+            if self.count == ROWS {
+                self.land_one();
+                continue;
             }
-            match self.burst(request, want, progress, &mut pieces)? {
+            let turn = match free_chunk {
+                Some(chunk_bytes) => self.run(progress, &mut pieces, chunk_bytes),
+                None => self.single(progress, &mut pieces),
+            };
+            match turn {
                 Turn::Taken => full_turns = 0,
                 Turn::Full => {
-                    self.tally.settle(self.core);
-                    self.make_room(want, full_turns)?;
+                    self.make_room(full_turns);
                     full_turns = full_turns.saturating_add(1);
                 }
             }
         }
-        Ok(())
-    }
-
-    /// Gives a few pieces to one queue.
-    fn burst(
-        &mut self,
-        request: &Request<'_>,
-        want: &Want,
-        progress: &mut Progress,
-        pieces: &mut Split,
-    ) -> Result<Turn, Error> {
-        match self.core.scheduler().free_chunk(want) {
-            Some(chunk_bytes) => self.run(request, want, progress, pieces, chunk_bytes),
-            None => self.single(request, want, progress, pieces),
-        }
     }
 
     /// Launches pieces in a row on one queue, with one doorbell.
-    fn run(
-        &mut self,
-        request: &Request<'_>,
-        want: &Want,
-        progress: &mut Progress,
-        pieces: &mut Split,
-        chunk_bytes: u32,
-    ) -> Result<Turn, Error> {
+    #[inline]
+    fn run(&mut self, progress: &mut Progress, pieces: &mut Split, chunk_bytes: u32) -> Turn {
         let scheduler = self.core.scheduler();
-        let most = RUN.min(WINDOW - self.count) as u32;
-        let Ok(run) = scheduler.place_run(want, most, progress) else { return Ok(Turn::Full) };
-        let queue = run.queue();
-        let mut burst = self.core.channel(queue).burst();
-        let (mut commands, mut bytes, mut end) = (0, 0, None);
-        while commands < run.commands() {
-            let Some(piece) = pieces.next_at_most(chunk_bytes) else { break };
-            match Self::stage(request, &mut burst, &piece) {
-                Ok(claim) => self.launch(Flying { queue, claim, piece, placement: None }),
-                Err(refused) => {
-                    pieces.put_back(&piece);
-                    end = Some(refused);
-                    break;
-                }
-            }
-            commands += 1;
-            bytes += u64::from(piece.len_bytes);
-        }
-        drop(burst);
-        scheduler.settle(run, commands, bytes);
-        match end {
-            None => Ok(Turn::Taken),
-            Some(refused) => self.refused(refused),
-        }
+        let Ok(run) = scheduler.place_run(self.want, RUN, progress) else { return Turn::Full };
+        let (queue, left) = (run.queue(), pieces.left_bytes());
+        let (turn, commands) = self.launch(queue, pieces, chunk_bytes, run.commands(), None);
+        scheduler.settle(run, commands, left - pieces.left_bytes());
+        turn
     }
 
     /// Launches one piece of a request that is held back in favour of others.
-    fn single(
-        &mut self,
-        request: &Request<'_>,
-        want: &Want,
-        progress: &mut Progress,
-        pieces: &mut Split,
-    ) -> Result<Turn, Error> {
+    #[inline(never)]
+    fn single(&mut self, progress: &mut Progress, pieces: &mut Split) -> Turn {
         let scheduler = self.core.scheduler();
-        let Ok(placement) = scheduler.place(want, pieces.left_bytes(), progress) else {
-            return Ok(Turn::Full);
+        let Ok(placement) = scheduler.place(self.want, pieces.left_bytes(), progress) else {
+            return Turn::Full;
         };
-        let queue = placement.queue();
-        let Some(piece) = pieces.next_at_most(placement.chunk_bytes()) else {
-            scheduler.done(placement);
-            return Ok(Turn::Taken);
-        };
-        // A statement of its own: the burst would keep the queue locked through the arms.
-        let staged = Self::stage(request, &mut self.core.channel(queue).burst(), &piece);
-        match staged {
-            Ok(claim) => {
-                self.launch(Flying { queue, claim, piece, placement: Some(placement) });
-                Ok(Turn::Taken)
-            }
-            Err(refused) => {
-                scheduler.done(placement);
-                pieces.put_back(&piece);
-                self.refused(refused)
-            }
-        }
+        let (queue, chunk_bytes) = (placement.queue(), placement.chunk_bytes());
+        self.launch(queue, pieces, chunk_bytes, 1, Some(placement)).0
     }
 
+    /// Launches up to `most` pieces on one queue, and returns how many they were.
     #[inline(always)]
-    fn stage(request: &Request<'_>, burst: &mut Burst<'_, B::Port>, piece: &Piece) -> Result<Claim, Refused> {
-        match request.command(piece) {
-            Ok(io) => burst.stage(&io),
-            Err(error) => Err(Refused::Memory(error)),
+    fn launch(
+        &mut self,
+        queue: usize,
+        pieces: &mut Split,
+        chunk_bytes: u32,
+        most: u32,
+        placement: Option<Placement>,
+    ) -> (Turn, u32) {
+        let left = pieces.left_bytes();
+        let launched = launch(self.core, self.request, queue, pieces, chunk_bytes, most);
+        let (mut claim, mut commands) = launched;
+        if claim.is_none() {
+            claim = match self.launch_slowly(queue, pieces, chunk_bytes) {
+                Ok(claim) => Some(claim),
+                Err(turn) => {
+                    if let Some(placement) = placement {
+                        self.core.scheduler().done(placement);
+                    }
+                    return (turn, 0);
+                }
+            };
+            commands = 1;
         }
+        self.rows[(self.first + self.count) % ROWS] = Row {
+            offset_bytes: self.request.len_bytes - left,
+            len_bytes: (left - pieces.left_bytes()) as u32,
+            chunk_bytes,
+            commands,
+            queue: queue as u32,
+            claim,
+            placement,
+        };
+        self.count += 1;
+        (Turn::Taken, commands)
+    }
+
+    /// Launches the next piece by itself, or finds out why it can't be.
+    #[cold]
+    #[inline(never)]
+    fn launch_slowly(&mut self, queue: usize, pieces: &mut Split, chunk_bytes: u32) -> Result<Claim, Turn> {
+        let Some(piece) = pieces.next_at_most(chunk_bytes) else { return Err(Turn::Full) };
+        // A statement of its own: the burst would keep the queue locked through the arms.
+        let staged = match self.request.command(&piece) {
+            Ok(io) => self.core.channel(queue).burst().stage(&io),
+            Err(error) => Err(Refused::Memory(error)),
+        };
+        staged.map_err(|refused| {
+            pieces.put_back(&piece);
+            if !matches!(refused, Refused::Full) {
+                let error = self.core.refusal(refused);
+                self.give_up(error);
+            }
+            Turn::Full
+        })
     }
 
     #[cold]
-    fn refused(&self, refused: Refused) -> Result<Turn, Error> {
-        match refused {
-            Refused::Full => Ok(Turn::Full),
-            refused => Err(self.core.refusal(refused)),
-        }
+    fn give_up(&mut self, error: Error) {
+        self.error.get_or_insert_with(|| Box::new(error));
     }
 
-    #[inline]
-    fn launch(&mut self, flying: Flying) {
-        self.ring[(self.first + self.count) % WINDOW] = Some(flying);
-        self.count += 1;
-    }
-
-    /// Waits for the oldest command.
-    #[inline]
-    fn land_one(&mut self) -> Result<(), Error> {
-        let Some(Flying { queue, claim, piece, placement }) = self.ring[self.first].take() else {
-            return Ok(());
-        };
-        self.first = (self.first + 1) % WINDOW;
+    /// Waits for the oldest row.
+    #[inline(never)]
+    fn land_one(&mut self) {
+        let row = &mut self.rows[self.first];
+        let Some(claim) = row.claim.take() else { return };
+        let (core, queue) = (self.core, row.queue as usize);
+        self.first = (self.first + 1) % ROWS;
         self.count -= 1;
-        let ended = wait(self.core, queue, claim, &mut self.watch, &self.want);
-        match placement {
-            None => self.tally.add(self.core, queue, piece.len_bytes),
-            Some(placement) => self.core.scheduler().done(placement),
+        let ended = wait_row(core, queue, claim, &mut self.watch, self.want);
+        match row.placement.take() {
+            None => {
+                let load = Load { bytes: row.len_bytes.into(), commands: row.commands };
+                core.scheduler().done_run(queue, load);
+            }
+            Some(placement) => core.scheduler().done(placement),
         }
         match ended {
-            Ok(status) if status.is_success() => Ok(()),
-            Ok(status) => {
-                self.fail(queue, piece, status);
-                Ok(())
+            Ok(ended) if ended.status.is_success() => {}
+            Ok(ended) => {
+                let (offset_bytes, chunk_bytes) = (row.offset_bytes, row.chunk_bytes);
+                let piece = self.piece(offset_bytes, chunk_bytes, ended.place);
+                self.fail(queue, piece, ended.status);
             }
-            Err(error) => Err(error),
+            Err(error) => self.give_up(error),
         }
     }
 
     #[cold]
-    fn fail(&mut self, queue: usize, piece: Piece, status: Status) {
+    fn into_error(self) -> Error {
+        match (self.error, self.failure) {
+            (None, Some((piece, status))) => self.request.failed(piece, status),
+            (Some(error), _) => *error,
+            (None, None) => self.core.closed(),
+        }
+    }
+
+    /// The piece at `place` of a row, which is cut once more.
+    #[cold]
+    fn piece(&self, offset_bytes: u64, chunk_bytes: u32, place: u32) -> Option<Piece> {
+        let Request { limits, lba, len_bytes, .. } = *self.request;
+        let shift = limits.block_shift();
+        let lba = nvme_proto::Lba(lba.0 + (offset_bytes >> shift));
+        let mut row = limits.split(lba, (len_bytes - offset_bytes) >> shift);
+        let cut = (0..=place).filter_map(|_| row.next_at_most(chunk_bytes)).last();
+        cut.map(|piece| Piece { offset_bytes: offset_bytes + piece.offset_bytes, ..piece })
+    }
+
+    #[cold]
+    fn fail(&mut self, queue: usize, piece: Option<Piece>, status: Status) {
         self.core.note(Event::CommandFailed { qid: self.core.qid(queue), status });
+        let Some(piece) = piece else { return };
         if self.failure.is_none_or(|(other, _)| piece.offset_bytes <= other.offset_bytes) {
             self.failure = Some((piece, status));
         }
     }
 
-    /// Waits for all of them, and returns the first error that is none of a command's own.
-    fn land_all(&mut self) -> Result<(), Error> {
-        let mut result = Ok(());
-        while self.count != 0 {
-            if let Err(error) = self.land_one()
-                && result.is_ok()
-            {
-                result = Err(error);
-            }
-        }
-        self.tally.settle(self.core);
-        result
-    }
-
     /// Waits until there may be room again. `turns` counts in vain tries in a row.
     #[cold]
-    fn make_room(&mut self, want: &Want, turns: u32) -> Result<(), Error> {
-        if self.count != 0 { self.land_one() } else { self.core.make_room(want.class, turns) }
+    fn make_room(&mut self, turns: u32) {
+        if self.count != 0 {
+            self.land_one();
+        } else if self.error.is_none()
+            && let Err(error) = self.core.make_room(self.want.class, turns)
+        {
+            self.give_up(error);
+        }
     }
 }
 
-/// How a burst ended.
+/// Launches up to `most` pieces on one queue, with one doorbell. No claim if not even the first could be staged.
+#[inline(always)]
+fn launch<B: Backend>(
+    core: &Core<B>,
+    request: &Request<'_>,
+    queue: usize,
+    pieces: &mut Split,
+    chunk_bytes: u32,
+    most: u32,
+) -> (Option<Claim>, u32) {
+    let mut burst = core.channel(queue).burst();
+    let Some(cell) = burst.cell() else { return (None, 0) };
+    let commands = match request.direction {
+        Direction::Read => stage::<_, Reads>(&mut burst, request, pieces, chunk_bytes, most, cell),
+        Direction::Write => stage::<_, Writes>(&mut burst, request, pieces, chunk_bytes, most, cell),
+    };
+    if commands == 0 {
+        burst.give_back(cell);
+        return (None, 0);
+    }
+    (Some(burst.claim(cell, commands)), commands)
+}
+
+/// Stages pieces until one can't be, and returns how many it staged.
+#[inline(never)]
+fn stage<P: Port, W: Way>(
+    burst: &mut Burst<'_, P>,
+    request: &Request<'_>,
+    pieces: &mut Split,
+    chunk_bytes: u32,
+    most: u32,
+    cell: u16,
+) -> u32 {
+    let Some(pair) = burst.pair() else { return 0 };
+    let mut staged = 0;
+    while staged < most
+        && let Some((piece, count)) = pieces.alike(chunk_bytes, most - staged)
+    {
+        let taken = stage_alike::<P, W>(pair, request, &piece, count, Claim::name(cell, staged));
+        pieces.take_alike(&piece, taken);
+        staged += taken;
+        if taken != count {
+            break;
+        }
+    }
+    staged
+}
+
+/// Stages `count` pieces of one length, named from `name` on, in a loop that knows it. Returns how many it staged.
+#[inline(always)]
+fn stage_alike<P: Port, W: Way>(
+    pair: &mut QueuePair<P>,
+    request: &Request<'_>,
+    piece: &Piece,
+    count: u32,
+    name: u64,
+) -> u32 {
+    let (len_bytes, mut offset_bytes, mut lba, mut name) =
+        (piece.len_bytes, piece.offset_bytes, piece.lba, name);
+    let blocks = u64::from(len_bytes >> request.limits.block_shift());
+    for staged in 0..count {
+        let Ok(io) = request.command_at::<W>(offset_bytes, len_bytes, lba) else { return staged };
+        if pair.submit(&io, name).is_err() {
+            return staged;
+        }
+        offset_bytes += u64::from(len_bytes);
+        lba.0 += blocks;
+        name += Claim::STEP;
+    }
+    count
+}
+
+/// How a turn at launching ended.
 enum Turn {
     Taken,
     Full,
 }
 
-/// Commands of one request that may be in flight.
-const WINDOW: usize = 32;
+/// Rows of one request that may be in flight: 32 commands.
+const ROWS: usize = 8;
 /// Pieces that go to one queue with one doorbell, before the next queue has its turn.
-const RUN: usize = 4;
+const RUN: u32 = 4;

@@ -71,8 +71,8 @@ fn wait(channel: &Channel<Slow>, claim: Claim) -> Option<Status> {
     let me = thread::current();
     let status = loop {
         let look = channel.look().unwrap();
-        if let Some(status) = channel.take(claim) {
-            break Some(status);
+        if let Some(ended) = channel.take(claim) {
+            break Some(ended.status);
         }
         if look == Look::Closed {
             break None;
@@ -135,6 +135,27 @@ fn a_closed_channel_wakes_everybody() {
         let outstanding = channel.closing().close().unwrap().outstanding();
         let told = thread.join().unwrap();
         assert!(told.is_some() || outstanding != 0, "it ended, or it was told");
+    });
+}
+
+/// A row is reaped in parts, by whoever comes, and its waiter wakes with the last.
+#[test]
+fn a_row_ends_once_and_wakes_its_waiter() {
+    model(|| {
+        let channel = channel();
+        let row = {
+            let mut burst = channel.burst();
+            let cell = burst.cell().unwrap();
+            for place in 0..2 {
+                let pair = burst.pair().unwrap();
+                assert!(pair.submit(&Io::flush(Nsid(1)), Claim::name(cell, place)).is_ok());
+            }
+            burst.claim(cell, 2)
+        };
+        let other = Arc::clone(&channel);
+        let thread = thread::spawn(move || wait(&other, submit(&other)));
+        assert_eq!(wait(&channel, row), Some(Status::SUCCESS));
+        assert_eq!(thread.join().unwrap(), Some(Status::SUCCESS));
     });
 }
 

@@ -1,6 +1,7 @@
 //! Waiting for a command: whoever waits reaps for everybody, and keeps an eye on the time and on the controller.
 
 use super::bell;
+use super::cell::Ended;
 use super::channel::{Awaits, Channel, Claim, Look};
 use super::core::Core;
 use super::expire::expire;
@@ -46,19 +47,35 @@ pub(super) fn wait<B: Backend>(
     watch: &mut Option<Watch>,
     want: &Want,
 ) -> Result<Status, Error> {
-    // Another command's pass may have brought it.
-    match core.channel(queue).take(claim) {
-        Some(status) => {
+    wait_row(core, queue, claim, watch, want).map(|ended| ended.status)
+}
+
+/// The same for a row of commands.
+#[inline]
+pub(super) fn wait_row<B: Backend>(
+    core: &Core<B>,
+    queue: usize,
+    claim: Claim,
+    watch: &mut Option<Watch>,
+    want: &Want,
+) -> Result<Ended, Error> {
+    let channel = core.channel(queue);
+    // Another command's pass may have brought it. Else one look is worth it before anything else is prepared; what breaks
+    // the queue is met again on the long way.
+    let mut ended = channel.take(claim);
+    if ended.is_none() && channel.look().is_ok() {
+        ended = channel.take(claim);
+    }
+    match ended {
+        Some(ended) => {
             *watch = None;
-            Ok(status)
+            Ok(ended)
         }
-        None => wait_long(core, queue, claim, watch, want),
+        None => wait_row_long(core, queue, claim, watch, want),
     }
 }
 
-/// Looks again and again for a while; then one of those who wait for the queue goes on, and the others sleep. Or it
-/// sleeps at once, until the device interrupts.
-#[inline(never)]
+/// As [`wait_row_long`], for one command.
 pub(super) fn wait_long<B: Backend>(
     core: &Core<B>,
     queue: usize,
@@ -66,6 +83,19 @@ pub(super) fn wait_long<B: Backend>(
     watch: &mut Option<Watch>,
     want: &Want,
 ) -> Result<Status, Error> {
+    wait_row_long(core, queue, claim, watch, want).map(|ended| ended.status)
+}
+
+/// Looks again and again for a while; then one of those who wait for the queue goes on, and the others sleep. Or it
+/// sleeps at once, until the device interrupts.
+#[inline(never)]
+fn wait_row_long<B: Backend>(
+    core: &Core<B>,
+    queue: usize,
+    claim: Claim,
+    watch: &mut Option<Watch>,
+    want: &Want,
+) -> Result<Ended, Error> {
     let channel = core.channel(queue);
     let clock = core.clock();
     let mut post = Post::new(channel, Awaits::Command(claim), core.completion(want, [channel]));
@@ -73,9 +103,9 @@ pub(super) fn wait_long<B: Backend>(
     loop {
         let looked = look(core, queue);
         // Another thread's pass may have brought it before the queue broke.
-        if let Some(status) = channel.take(claim) {
+        if let Some(ended) = channel.take(claim) {
             *watch = None;
-            return Ok(status);
+            return Ok(ended);
         }
         let looked = looked?;
         // What ended was somebody else's; the next one may be ours.
@@ -87,7 +117,7 @@ pub(super) fn wait_long<B: Backend>(
             let watch = watch.get_or_insert_with(|| Watch::start(core));
             if watch.is_over(core)? {
                 drop(post);
-                return expire(core, queue, claim.cid(), || channel.take(claim));
+                return expire_row(core, queue, claim);
             }
             channel.wake_late(watch.last);
             match post.enlist(watch.deadline) {
@@ -105,6 +135,22 @@ pub(super) fn wait_long<B: Backend>(
             }
         }
         clock.relax(fruitless);
+    }
+}
+
+/// Ends those commands of a row that are late, which are all that are outstanding, each by itself.
+#[cold]
+fn expire_row<B: Backend>(core: &Core<B>, queue: usize, claim: Claim) -> Result<Ended, Error> {
+    let channel = core.channel(queue);
+    loop {
+        if let Some(ended) = channel.take(claim) {
+            return Ok(ended);
+        }
+        match channel.outstanding(claim) {
+            Some(cid) => expire(core, queue, cid, || channel.has_ended(claim, cid).then_some(()))?,
+            // It ended just now, or the channel was closed.
+            None => look(core, queue).map(drop)?,
+        }
     }
 }
 
