@@ -48,6 +48,40 @@ impl<'a> Io<'a> {
         Ok(Self::blocks(&ReadWrite::write(nsid, slba, blocks), from))
     }
 
+    /// Reads `len_bytes` into `to` from `offset` on, the shortest way: for loops that are to be tight, over memory that
+    /// is told by PRPs which follow each other. `None` with other memory, and wherever [`Mapped::transfer`] and
+    /// [`read`](Self::read) would fail; they are the way then.
+    #[inline(always)]
+    #[must_use]
+    pub fn read_run(
+        nsid: Nsid,
+        format: Format,
+        slba: Lba,
+        to: &'a Arc<Mapped>,
+        offset: u64,
+        len_bytes: u32,
+    ) -> Option<Self> {
+        let transfer = to.run_transfer(offset, len_bytes, Direction::DeviceWrites)?;
+        let blocks = format.blocks_in(len_bytes)?;
+        Some(Self::blocks(&ReadWrite::read(nsid, slba, blocks), transfer))
+    }
+
+    /// Writes the same way; see [`read_run`](Self::read_run).
+    #[inline(always)]
+    #[must_use]
+    pub fn write_run(
+        nsid: Nsid,
+        format: Format,
+        slba: Lba,
+        from: &'a Arc<Mapped>,
+        offset: u64,
+        len_bytes: u32,
+    ) -> Option<Self> {
+        let transfer = from.run_transfer(offset, len_bytes, Direction::DeviceReads)?;
+        let blocks = format.blocks_in(len_bytes)?;
+        Some(Self::blocks(&ReadWrite::write(nsid, slba, blocks), transfer))
+    }
+
     /// Makes what was written to `nsid` durable.
     #[must_use]
     pub fn flush(nsid: Nsid) -> Self {
@@ -265,12 +299,18 @@ impl Format {
     fn blocks_of(self, transfer: &Transfer<'_>, used: Direction) -> Result<Count16, MemError> {
         check_direction(transfer, used)?;
         let len = transfer.len_bytes();
-        if len & self.mask != 0 {
-            return Err(no_blocks(len, self.block_shift()));
+        self.blocks_in(len).ok_or_else(|| no_blocks(len, self.block_shift()))
+    }
+
+    /// The blocks that the length of a transfer is a whole number of.
+    #[inline(always)]
+    fn blocks_in(self, len_bytes: u32) -> Option<Count16> {
+        if len_bytes & self.mask != 0 {
+            return None;
         }
         // A transfer has at least one byte and at most 1 MiB: 2048 blocks (invariant), which 16 bits hold.
         // Shifted by the known part first, so that the compiler sees it, too.
-        Ok(Count16::from_z(((len - 1) >> SHIFT_512 >> self.shift_of_512) as u16))
+        Some(Count16::from_z(((len_bytes - 1) >> SHIFT_512 >> self.shift_of_512) as u16))
     }
 }
 

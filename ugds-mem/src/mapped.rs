@@ -115,13 +115,26 @@ impl Mapped {
         len_bytes: u32,
         used: Direction,
     ) -> Result<Transfer<'a>, MemError> {
-        let pointer = if holds(self.run_bytes, offset, len_bytes) {
-            let (prp1, prp2) = self.run(offset, len_bytes);
-            DataPointer::prp(prp1, prp2)
-        } else {
-            self.other(offset, len_bytes, used)?
-        };
-        Ok(Transfer::new(self, pointer, len_bytes, used))
+        match self.run_transfer(offset, len_bytes, used) {
+            Some(transfer) => Ok(transfer),
+            None => Ok(Transfer::new(self, self.other(offset, len_bytes, used)?, len_bytes, used)),
+        }
+    }
+
+    /// The same, the shortest way. `None` where that does not lead, or nothing does: then [`transfer`](Self::transfer)
+    /// knows more.
+    #[inline(always)]
+    pub(crate) fn run_transfer<'a>(
+        self: &'a Arc<Self>,
+        offset: u64,
+        len_bytes: u32,
+        used: Direction,
+    ) -> Option<Transfer<'a>> {
+        if !holds(self.run_bytes, offset, len_bytes) {
+            return None;
+        }
+        let (prp1, prp2) = self.run(offset, len_bytes);
+        Some(Transfer::new(self, DataPointer::prp(prp1, prp2), len_bytes, used))
     }
 
     /// The same, with the list in `page` instead of one that was built beforehand.

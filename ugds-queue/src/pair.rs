@@ -90,6 +90,22 @@ impl<P: Port> QueuePair<P> {
                 mapped.index()
             }
         };
+        self.stage(io.command(), memory, io.len_bytes(), cookie).ok_or_else(|| self.refusal())
+    }
+
+    /// The same without a reason, for loops that are to be tight: whoever wants to know it asks [`submit`](Self::submit).
+    #[inline(always)]
+    #[must_use = "the ticket says which completion is this command's"]
+    pub fn try_submit(&mut self, io: &Io<'_>, cookie: u64) -> Option<Ticket> {
+        let memory = match io.mapped() {
+            None => NO_MEMORY,
+            Some(mapped) => {
+                if !self.attachments.holds(mapped) && self.hold(mapped).is_err() {
+                    return None;
+                }
+                mapped.index()
+            }
+        };
         self.stage(io.command(), memory, io.len_bytes(), cookie)
     }
 
@@ -104,7 +120,8 @@ impl<P: Port> QueuePair<P> {
         if !self.attachments.holds(mapped) {
             self.hold(mapped)?;
         }
-        let ticket = self.stage(&io.command(), mapped.index(), io.len_bytes(), cookie)?;
+        let staged = self.stage(&io.command(), mapped.index(), io.len_bytes(), cookie);
+        let ticket = staged.ok_or_else(|| self.refusal())?;
         self.attachments.keep(ticket.0, io.into_page());
         Ok(ticket)
     }
@@ -129,22 +146,14 @@ impl<P: Port> QueuePair<P> {
     }
 
     #[inline(always)]
-    fn stage(
-        &mut self,
-        command: &Command<'_>,
-        memory: u32,
-        len_bytes: u32,
-        cookie: u64,
-    ) -> Result<Ticket, SubmitError> {
-        let Some(cid) = self.attachments.slots.take(cookie, memory, len_bytes) else {
-            return Err(self.refusal());
-        };
+    fn stage(&mut self, command: &Command<'_>, memory: u32, len_bytes: u32, cookie: u64) -> Option<Ticket> {
+        let cid = self.attachments.slots.take(cookie, memory, len_bytes)?;
         self.port.stage(cid, command);
         self.room -= 1;
         if self.room == 0 {
             self.ring_in_between();
         }
-        Ok(Ticket(cid))
+        Some(Ticket(cid))
     }
 
     /// Out of the way of the other 31 commands.

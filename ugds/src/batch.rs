@@ -1,9 +1,9 @@
 //! Many requests at once.
 
 use crate::device::Inner;
-use crate::engine::{Order, Span, What, Work};
+use crate::engine::{Kind, Order, Span, What, Work};
 use crate::error::Error;
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, SMALL_BYTES};
 use crate::region::Region;
 use nvme_proto::Lba;
 use std::fmt;
@@ -118,8 +118,7 @@ impl Batch {
         }
         let order = Order {
             cookie,
-            what: What::Flush,
-            namespace: namespace.ordinal(),
+            kind: Kind::new(What::Flush, namespace.ordinal()),
             memory: 0,
             offset: 0,
             len_bytes: 0,
@@ -218,8 +217,31 @@ impl Batch {
         self.device.engine().ignore(&self.work);
     }
 
-    #[inline]
+    #[inline(always)]
     fn transfer(
+        &mut self,
+        what: What,
+        namespace: &Namespace,
+        region: &Region,
+        range: Range<usize>,
+        lba: Lba,
+        cookie: u64,
+    ) -> Result<(), Error> {
+        if namespace.is_of(&self.device)
+            && let Some(len_bytes) = namespace.small(region, &range, lba)
+        {
+            let kind = Kind::new(what, namespace.ordinal());
+            let order = Order { cookie, kind, memory: 0, offset: range.start as u64, len_bytes, lba };
+            if self.work.push_small(order, region) {
+                return Ok(());
+            }
+        }
+        self.transfer_other(what, namespace, region, range, lba, cookie)
+    }
+
+    /// Whatever is not small, and what is wrong.
+    #[inline(never)]
+    fn transfer_other(
         &mut self,
         what: What,
         namespace: &Namespace,
@@ -233,16 +255,10 @@ impl Batch {
         }
         namespace.check(region, &range, lba)?;
         let len_bytes = (range.end - range.start) as u64;
-        let order = Order {
-            cookie,
-            what,
-            namespace: namespace.ordinal(),
-            memory: 0,
-            offset: range.start as u64,
-            len_bytes,
-            lba,
-        };
-        let is_small = namespace.limits().single(lba, len_bytes).is_some_and(|len| len <= SMALL_BYTES);
+        let kind = Kind::new(what, namespace.ordinal());
+        let order = Order { cookie, kind, memory: 0, offset: range.start as u64, len_bytes, lba };
+        let is_small =
+            namespace.limits().single(lba, len_bytes).is_some_and(|len| u64::from(len) <= SMALL_BYTES);
         let pushed = if is_small {
             self.work.push_small(order, region)
         } else {
@@ -271,6 +287,3 @@ impl fmt::Debug for Batch {
             .finish_non_exhaustive()
     }
 }
-
-/// Entries of up to so many bytes go to the queues many at a time: what the scheduler calls small.
-const SMALL_BYTES: u32 = 16 << 10;

@@ -25,9 +25,14 @@ struct Found {
     blocks: u64,
     /// The bytes of a block, less one.
     block_mask: u64,
+    /// The most bytes of a request that is small and one command wherever it lies. 0 with boundaries.
+    small_bytes: u64,
     described: ugds_queue::controller::Namespace,
     limits: Limits,
 }
+
+/// Requests of up to so many bytes are small in a batch, as to the scheduler.
+pub(crate) const SMALL_BYTES: u64 = 16 << 10;
 
 impl Namespace {
     pub(crate) fn new(
@@ -38,7 +43,12 @@ impl Namespace {
         let limits = Limits::new(described.format().block_shift(), described.max_transfer_bytes())?
             .with_boundary(described.boundary_blocks());
         let (blocks, block_mask) = (described.blocks(), (1 << limits.block_shift()) - 1);
-        Ok(Self { device, found: Arc::new(Found { ordinal, blocks, block_mask, described, limits }) })
+        let small_bytes = match described.boundary_blocks() {
+            0 => SMALL_BYTES.min(described.max_transfer_bytes().into()),
+            _ => 0,
+        };
+        let found = Found { ordinal, blocks, block_mask, small_bytes, described, limits };
+        Ok(Self { device, found: Arc::new(found) })
     }
 
     /// Its identifier.
@@ -143,6 +153,22 @@ impl Namespace {
     #[inline]
     pub(crate) fn is_of(&self, device: &Arc<Inner>) -> bool {
         Arc::ptr_eq(&self.device, device)
+    }
+
+    /// The length of a request that is possible, and small enough to be one command wherever it lies. `None` for any other
+    /// request: [`check`](Self::check) says whether it is possible.
+    #[inline(always)]
+    pub(crate) fn small(&self, region: &Region, range: &Range<usize>, lba: Lba) -> Option<u64> {
+        let len = range.end.wrapping_sub(range.start) as u64;
+        let found = &*self.found;
+        // A range that ends before its start is longer than anything.
+        let fits = len.wrapping_sub(1) < found.small_bytes
+            && (len & found.block_mask) | (range.start as u64 & 3) == 0
+            && range.end as u64 <= region.mapped().len_bytes()
+            && lba.0 <= found.blocks
+            && len >> found.limits.block_shift() <= found.blocks - lba.0
+            && region.is_of(&self.device);
+        fits.then_some(len)
     }
 
     /// Whether a request is possible at all.

@@ -222,10 +222,9 @@ impl<P: Port> Channel<P> {
             let status = done.status();
             if status.is_success() {
                 moved += u64::from(done.len_bytes);
-                if done.cookie >> TOKEN_LOW_BITS == own
-                    && let Some(place) = caught.tokens.get_mut(count)
-                {
-                    *place = done.cookie as u32;
+                if done.cookie >> TOKEN_LOW_BITS == own {
+                    // A pass brings no more than there is room for.
+                    caught.tokens[count % CAUGHT] = done.cookie as u32;
                     count += 1;
                     return;
                 }
@@ -234,7 +233,7 @@ impl<P: Port> Channel<P> {
                 // What comes behind it stays behind it.
                 own = u64::MAX;
             }
-            hand_out(&self.cells, landings, done.cookie, status);
+            hand_out_other(&self.cells, landings, done.cookie, status);
         });
         caught.count = count;
         *bytes += moved;
@@ -537,6 +536,13 @@ fn hand_out(cells: &[Cell], landings: &[Option<Arc<Landing>>], cookie: u64, stat
 #[inline(always)]
 pub(super) fn name(id: u32, token: u32) -> u64 {
     u64::from(id + 1) << 32 | u64::from(token)
+}
+
+/// The same, out of the way of a loop that seldom comes to it.
+#[cold]
+#[inline(never)]
+fn hand_out_other(cells: &[Cell], landings: &[Option<Arc<Landing>>], cookie: u64, status: Status) {
+    hand_out(cells, landings, cookie, status);
 }
 
 /// One more than the number of the landing that a command is named for, or 0 for a cell's.

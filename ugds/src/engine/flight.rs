@@ -4,10 +4,10 @@ use super::channel::{Burst, Claim, Refused};
 use super::core::Core;
 use super::near;
 use super::record::Event;
-use super::request::{Direction, Reads, Request, Way, Writes};
+use super::request::{Direction, Reads, Request, Way, Writes, run_command};
 use super::wait::{Watch, wait_row};
 use crate::Error;
-use nvme_proto::Status;
+use nvme_proto::{Lba, Status};
 use ugds_hal::{Backend, Port};
 use ugds_queue::QueuePair;
 use ugds_sched::{Load, Piece, Placement, Progress, Split, Want};
@@ -237,7 +237,7 @@ impl<B: Backend> Flight<'_, B> {
     fn piece(&self, offset_bytes: u64, chunk_bytes: u32, place: u32) -> Option<Piece> {
         let Request { limits, lba, len_bytes, .. } = *self.request;
         let shift = limits.block_shift();
-        let lba = nvme_proto::Lba(lba.0 + (offset_bytes >> shift));
+        let lba = Lba(lba.0 + (offset_bytes >> shift));
         let mut row = limits.split(lba, (len_bytes - offset_bytes) >> shift);
         let cut = (0..=place).filter_map(|_| row.next_at_most(chunk_bytes)).last();
         cut.map(|piece| Piece { offset_bytes: offset_bytes + piece.offset_bytes, ..piece })
@@ -313,7 +313,7 @@ fn stage<P: Port, W: Way>(
     staged
 }
 
-/// Stages `count` pieces of one length, named from `name` on, in a loop that knows it. Returns how many it staged.
+/// Stages `count` pieces of one length, named from `name` on. Returns how many it staged.
 #[inline(always)]
 fn stage_alike<P: Port, W: Way>(
     pair: &mut QueuePair<P>,
@@ -322,17 +322,53 @@ fn stage_alike<P: Port, W: Way>(
     count: u32,
     name: u64,
 ) -> u32 {
-    let (len_bytes, mut offset_bytes, mut lba, mut name) =
-        (piece.len_bytes, piece.offset_bytes, piece.lba, name);
+    let staged = stage_runs::<P, W>(pair, request, piece, count, name);
+    if staged == count { count } else { stage_any::<P, W>(pair, request, piece, staged, count, name) }
+}
+
+/// The tight loop, for memory that allows the shortest way.
+#[inline(always)]
+fn stage_runs<P: Port, W: Way>(
+    pair: &mut QueuePair<P>,
+    request: &Request<'_>,
+    piece: &Piece,
+    count: u32,
+    name: u64,
+) -> u32 {
+    let (nsid, format, mapped) = (request.namespace.nsid(), request.namespace.format(), request.mapped);
+    let len_bytes = piece.len_bytes;
+    let (mut offset, mut lba, mut name) = (request.offset + piece.offset_bytes, piece.lba, name);
     let blocks = u64::from(len_bytes >> request.limits.block_shift());
     for staged in 0..count {
-        let Ok(io) = request.command_at::<W>(offset_bytes, len_bytes, lba) else { return staged };
-        if pair.submit(&io, name).is_err() {
+        let Some(io) = run_command::<W>(nsid, format, lba, mapped, offset, len_bytes) else { return staged };
+        if pair.try_submit(&io, name).is_none() {
             return staged;
         }
-        offset_bytes += u64::from(len_bytes);
+        offset += u64::from(len_bytes);
         lba.0 += blocks;
         name += Claim::STEP;
+    }
+    count
+}
+
+/// The loop for any memory, from the piece at `staged` on.
+#[inline(never)]
+fn stage_any<P: Port, W: Way>(
+    pair: &mut QueuePair<P>,
+    request: &Request<'_>,
+    piece: &Piece,
+    staged: u32,
+    count: u32,
+    name: u64,
+) -> u32 {
+    for place in staged..count {
+        let done_bytes = u64::from(piece.len_bytes) * u64::from(place);
+        let lba = Lba(piece.lba.0 + (done_bytes >> request.limits.block_shift()));
+        let command = request.command_at::<W>(piece.offset_bytes + done_bytes, piece.len_bytes, lba);
+        let Ok(io) = command else { return place };
+        if pair.try_submit(&io, name + u64::from(place) * Claim::STEP).is_none() {
+            return place;
+        }
     }
     count
 }

@@ -25,6 +25,6 @@ mod sync;
 mod wait;
 
 pub(crate) use self::core::{Core, Found};
-pub(crate) use batch::{Order, Span, What, Work};
+pub(crate) use batch::{Kind, Order, Span, What, Work};
 pub(crate) use door::Engine;
 pub(crate) use request::{Direction, Request};

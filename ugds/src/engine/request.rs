@@ -60,6 +60,22 @@ pub(super) fn command<W: Way>(
     }
 }
 
+/// The same, the shortest way, which is that of most memory; see [`Io::read_run`].
+#[inline(always)]
+pub(super) fn run_command<W: Way>(
+    nsid: Nsid,
+    format: Format,
+    lba: Lba,
+    mapped: &Arc<Mapped>,
+    offset: u64,
+    len_bytes: u32,
+) -> Option<Io<'_>> {
+    match W::DIRECTION {
+        Direction::Read => Io::read_run(nsid, format, lba, mapped, offset, len_bytes),
+        Direction::Write => Io::write_run(nsid, format, lba, mapped, offset, len_bytes),
+    }
+}
+
 /// A validated request: the bytes of `mapped` from `offset` on, and as many blocks from `lba` on.
 #[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {

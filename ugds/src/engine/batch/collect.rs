@@ -142,9 +142,9 @@ fn lose<B: Backend>(core: &Core<B>, work: &mut Work) -> usize {
 #[inline(always)]
 fn hand_out<B: Backend>(core: &Core<B>, work: &mut Work, index: u32, into: &mut Vec<Outcome>) {
     let entry = &mut work.entries[index as usize];
-    let Order { cookie, len_bytes: bytes, memory, what, .. } = entry.order;
+    let Order { cookie, len_bytes: bytes, memory, kind, .. } = entry.order;
     let well = entry.state == State::Done && entry.status.is_success();
-    if what != What::Flush && bytes != 0 {
+    if kind.what() != What::Flush && bytes != 0 {
         work.held.release(memory);
     }
     if well {
@@ -161,12 +161,12 @@ fn bad_outcome<B: Backend>(core: &Core<B>, work: &mut Work, index: u32) -> Outco
     let rare = &mut work.rare[index as usize];
     let order = entry.order;
     let failed = |lba, len_bytes, done_bytes, status| {
-        let operation = match order.what {
+        let operation = match order.kind.what() {
             What::Read => Operation::Read,
             What::Write => Operation::Write,
             What::Flush => Operation::Flush,
         };
-        let nsid = work.namespaces[usize::from(order.namespace)].nsid();
+        let nsid = work.namespaces[usize::from(order.kind.namespace())].nsid();
         Error::Io(IoFailure { operation, nsid, lba, len_bytes, done_bytes, status })
     };
     let (bytes, error) = match (entry.state, rare.failure.take(), rare.refused.take()) {

@@ -1,5 +1,6 @@
 //! One request of a batch.
 
+use crate::engine::request::Direction;
 use crate::error::Error;
 use nvme_proto::{Cid, Lba, Status};
 use ugds_hal::Instant;
@@ -9,9 +10,7 @@ use ugds_sched::Piece;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     pub(crate) cookie: u64,
-    pub(crate) what: What,
-    /// The number of the namespace at its device.
-    pub(crate) namespace: u16,
+    pub(crate) kind: Kind,
     /// The index of the memory, as [`Held`](super::held::Held) has it.
     pub(crate) memory: u32,
     pub(crate) offset: u64,
@@ -25,6 +24,45 @@ pub(crate) enum What {
     Read,
     Write,
     Flush,
+}
+
+/// What is to be done at which namespace, in one word: a loop over many that are alike compares it once each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind(u32);
+
+impl Kind {
+    /// At the namespace with the number `ordinal` at its device.
+    #[inline(always)]
+    pub(crate) fn new(what: What, ordinal: u16) -> Self {
+        Self(u32::from(ordinal) << 8 | what as u32)
+    }
+
+    #[inline]
+    pub(crate) fn what(self) -> What {
+        match self.0 as u8 {
+            READ => What::Read,
+            WRITE => What::Write,
+            _ => What::Flush,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn namespace(self) -> u16 {
+        (self.0 >> 8) as u16
+    }
+}
+
+const READ: u8 = What::Read as u8;
+const WRITE: u8 = What::Write as u8;
+
+impl From<Direction> for What {
+    #[inline]
+    fn from(direction: Direction) -> Self {
+        match direction {
+            Direction::Read => Self::Read,
+            Direction::Write => Self::Write,
+        }
+    }
 }
 
 /// A request, and where it stands. One cache line.
@@ -81,8 +119,7 @@ impl Entry {
     pub(super) fn free(next_free: u32) -> Self {
         let order = Order {
             cookie: 0,
-            what: What::Flush,
-            namespace: 0,
+            kind: Kind::new(What::Flush, 0),
             memory: 0,
             offset: 0,
             len_bytes: 0,

@@ -1,22 +1,25 @@
 //! A queue of small numbers that never allocates.
 
 /// Numbers of entries, first in, first out. There is room for one of each.
+///
+/// They lie in a row, so that a loop over many has nothing to work out. When the room behind them is used up they move
+/// to the front.
 #[derive(Debug)]
 pub(super) struct Fifo {
-    /// A power of two.
     slots: Box<[u32]>,
-    head: u32,
-    tail: u32,
+    head: usize,
+    tail: usize,
 }
 
 impl Fifo {
+    /// Twice the room, so that what moves is at most what was taken out since it moved last.
     pub(super) fn with_room(count: usize) -> Self {
-        Self { slots: vec![0; count.next_power_of_two()].into(), head: 0, tail: 0 }
+        Self { slots: vec![0; 2 * count].into(), head: 0, tail: 0 }
     }
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.tail.wrapping_sub(self.head) as usize
+        self.tail - self.head
     }
 
     #[inline]
@@ -27,43 +30,59 @@ impl Fifo {
     /// Appends a number. The caller keeps to the room.
     #[inline]
     pub(super) fn push(&mut self, number: u32) {
-        let at = self.place(self.tail);
-        self.slots[at] = number;
-        self.tail = self.tail.wrapping_add(1);
+        match self.slots.get_mut(self.tail) {
+            Some(slot) => *slot = number,
+            None => self.push_to_front(number),
+        }
+        self.tail += 1;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_to_front(&mut self, number: u32) {
+        self.slots.copy_within(self.head..self.tail, 0);
+        (self.head, self.tail) = (0, self.len());
+        self.slots[self.tail] = number;
     }
 
     #[inline]
     pub(super) fn first(&self) -> Option<u32> {
-        (!self.is_empty()).then(|| self.slots[self.place(self.head)])
+        self.row(1).first().copied()
+    }
+
+    /// The first, up to `most`.
+    #[inline]
+    pub(super) fn row(&self, most: usize) -> &[u32] {
+        self.slots.get(self.head..self.head + self.len().min(most)).unwrap_or_default()
+    }
+
+    /// Takes out the first `count`, which are there.
+    #[inline]
+    pub(super) fn skip(&mut self, count: u32) {
+        self.head += count as usize;
+        if self.head == self.tail {
+            (self.head, self.tail) = (0, 0);
+        }
     }
 
     #[inline]
     pub(super) fn pop(&mut self) -> Option<u32> {
         let first = self.first()?;
-        self.head = self.head.wrapping_add(1);
+        self.skip(1);
         Some(first)
-    }
-
-    /// Takes out the first, which is there.
-    #[inline]
-    pub(super) fn skip(&mut self) {
-        self.head = self.head.wrapping_add(1);
     }
 
     /// Takes out those for which `keep` does not hold.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
-        for _ in 0..self.len() {
-            if let Some(number) = self.pop()
-                && keep(number)
-            {
-                self.push(number);
+        let mut tail = self.head;
+        for at in self.head..self.tail {
+            let number = self.slots[at];
+            if keep(number) {
+                self.slots[tail] = number;
+                tail += 1;
             }
         }
-    }
-
-    #[inline]
-    fn place(&self, position: u32) -> usize {
-        position as usize & (self.slots.len() - 1)
+        self.tail = tail;
     }
 }
 
@@ -72,16 +91,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_in_order_around_the_end() {
-        let mut fifo = Fifo::with_room(3);
-        for round in 0..9 {
+    fn numbers_come_in_order_from_wherever_they_lie() {
+        let mut fifo = Fifo::with_room(5);
+        fifo.push(7);
+        for round in 1..99 {
             (0..4).for_each(|n| fifo.push(round * 10 + n));
             fifo.retain(|number| number % 10 != 1);
-            assert_eq!((fifo.len(), fifo.first()), (3, Some(round * 10)));
-            assert_eq!(
-                [(); 4].map(|()| fifo.pop()),
-                [Some(round * 10), Some(round * 10 + 2), Some(round * 10 + 3), None]
-            );
+            assert_eq!((fifo.len(), fifo.row(2)), (4, &[(round - 1) * 10 + 7, round * 10][..]));
+            fifo.skip(4);
+            assert_eq!((fifo.pop(), fifo.is_empty()), (None, true));
+            fifo.push(round * 10 + 7);
+        }
+        let mut fifo = Fifo::with_room(3);
+        fifo.push(0);
+        for n in 1..99 {
+            fifo.push(n);
+            assert_eq!(fifo.pop(), Some(n - 1));
         }
     }
 }

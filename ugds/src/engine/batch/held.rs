@@ -8,44 +8,48 @@ use ugds_mem::Mapped;
 /// let go of, so that it can be released.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    places: Vec<Option<Place>>,
-}
-
-#[derive(Debug)]
-struct Place {
-    region: Region,
-    uses: u32,
+    /// One less than the requests that move it, so that both ends show in the carry.
+    uses: Vec<u32>,
+    /// As many: those that somebody moves.
+    regions: Vec<Option<Region>>,
 }
 
 impl Held {
     /// Holds a region for one more request, and returns its index.
-    #[inline]
+    #[inline(always)]
     pub(super) fn hold(&mut self, region: &Region) -> u32 {
         let index = region.mapped().index();
-        match self.places.get_mut(index as usize) {
-            // The index is the mapping's alone for as long as the mapping lives, which is held here.
-            Some(Some(place)) => place.uses += 1,
-            _ => self.hold_first(region, index),
+        match self.uses.get_mut(index as usize) {
+            Some(uses) => {
+                *uses = uses.wrapping_add(1);
+                // Else: the index is the mapping's alone for as long as the mapping lives, which is held here.
+                if *uses == 0 {
+                    self.hold_first(region, index);
+                }
+            }
+            None => self.hold_new(region, index),
         }
         index
     }
 
     #[cold]
+    #[inline(never)]
+    fn hold_new(&mut self, region: &Region, index: u32) {
+        self.uses.resize(index as usize + 1, UNUSED);
+        self.regions.resize(index as usize + 1, None);
+        self.uses[index as usize] = 0;
+        self.hold_first(region, index);
+    }
+
+    #[inline(never)]
     fn hold_first(&mut self, region: &Region, index: u32) {
-        let index = index as usize;
-        if self.places.len() <= index {
-            self.places.resize_with(index + 1, || None);
-        }
-        self.places[index] = Some(Place { region: region.clone(), uses: 1 });
+        self.regions[index as usize] = Some(region.clone());
     }
 
     /// The region with that index, which is held.
     #[inline]
     pub(super) fn get(&self, index: u32) -> Option<&Region> {
-        match self.places.get(index as usize) {
-            Some(Some(place)) => Some(&place.region),
-            _ => None,
-        }
+        self.regions.get(index as usize)?.as_ref()
     }
 
     /// Its mapping.
@@ -55,11 +59,12 @@ impl Held {
     }
 
     /// Lets go of a region for one request.
-    #[inline]
+    #[inline(always)]
     pub(super) fn release(&mut self, index: u32) {
-        if let Some(Some(place)) = self.places.get_mut(index as usize) {
-            place.uses -= 1;
-            if place.uses == 0 {
+        if let Some(uses) = self.uses.get_mut(index as usize) {
+            let was_last = *uses == 0;
+            *uses = uses.wrapping_sub(1);
+            if was_last {
                 self.let_go(index);
             }
         }
@@ -67,6 +72,8 @@ impl Held {
 
     #[inline(never)]
     fn let_go(&mut self, index: u32) {
-        self.places[index as usize] = None;
+        self.regions[index as usize] = None;
     }
 }
+
+const UNUSED: u32 = u32::MAX;

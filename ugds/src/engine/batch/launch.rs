@@ -1,13 +1,13 @@
 //! Giving requests to queues.
 
-use super::entry::{Entry, Order, Rare, State, What};
+use super::entry::{Entry, Kind, Rare, State, What};
 use super::pieces::Airborne;
 use super::reap;
 use super::work::{Opened, Work};
 use crate::Error;
 use crate::engine::channel::{Burst, Look, Refused, name};
 use crate::engine::core::Core;
-use crate::engine::request::{Direction, Reads, Way, Writes, command};
+use crate::engine::request::{Reads, Way, Writes, run_command};
 use crate::engine::wait::look;
 use nvme_proto::Lba;
 use ugds_hal::{Backend, Clock, Port};
@@ -122,11 +122,11 @@ fn stage_run<P: Port>(burst: &mut Burst<'_, P>, work: &mut Work, staged: &mut St
     while staged.commands < staged.most
         && let Some(index) = work.small.first()
     {
-        let Order { what, namespace, .. } = work.entries[index as usize].order;
+        let kind = work.entries[index as usize].order.kind;
         let before = staged.commands;
-        match what {
-            What::Read => stage_alike::<P, Reads>(pair, work, staged, namespace),
-            What::Write | What::Flush => stage_alike::<P, Writes>(pair, work, staged, namespace),
+        match kind.what() {
+            What::Read => stage_alike::<P, Reads>(pair, work, staged, kind.namespace()),
+            What::Write | What::Flush => stage_alike::<P, Writes>(pair, work, staged, kind.namespace()),
         }
         // Where not even one went the usual way, something is wrong with it.
         if staged.commands == before {
@@ -143,36 +143,34 @@ fn stage_alike<P: Port, W: Way>(pair: &mut QueuePair<P>, work: &mut Work, staged
     let Work { small, entries, held, namespaces, now, landing_id, .. } = work;
     let namespace = namespaces[usize::from(ordinal)].described();
     let (nsid, format) = (namespace.nsid(), namespace.format());
-    let (queue, now, landing_id) = (staged.queue as u16, *now, *landing_id);
-    let what = match W::DIRECTION {
-        Direction::Read => What::Read,
-        Direction::Write => What::Write,
-    };
-    let (mut commands, mut bytes) = (staged.commands, staged.bytes);
-    while commands < staged.most
-        && let Some(index) = small.first()
-    {
+    let kind = Kind::new(W::DIRECTION.into(), ordinal);
+    let (name, now, queue) = (name(*landing_id, 0), *now, staged.queue as u16);
+    let (mut commands, mut bytes) = (0, 0);
+    for &index in small.row((staged.most - staged.commands) as usize) {
         let Some(entry) = entries.get_mut(index as usize) else { break };
         let order = &entry.order;
-        if order.what != what || order.namespace != ordinal {
+        if order.kind != kind {
             break;
         }
         let Some(mapped) = held.mapped(order.memory) else { break };
         let len_bytes = order.len_bytes as u32;
-        let Ok(io) = command::<W>(nsid, format, order.lba, mapped, order.offset, len_bytes) else { break };
-        let Ok(ticket) = pair.submit(&io, name(landing_id, index)) else { break };
+        let Some(io) = run_command::<W>(nsid, format, order.lba, mapped, order.offset, len_bytes) else {
+            break;
+        };
+        let Some(ticket) = pair.try_submit(&io, name | u64::from(index)) else { break };
         bytes += u64::from(len_bytes);
         (entry.queue, entry.cid) = (queue, ticket.cid());
         (entry.state, entry.since) = (State::Flying, now);
         commands += 1;
-        small.skip();
     }
-    (staged.commands, staged.bytes) = (commands, bytes);
+    small.skip(commands);
+    staged.commands += commands;
+    staged.bytes += bytes;
 }
 
 #[inline]
 fn want(entry: &Entry) -> Want {
-    match entry.order.what {
+    match entry.order.kind.what() {
         What::Read => Want::read(entry.order.len_bytes).class(Class::Batch),
         What::Write => Want::write(entry.order.len_bytes).class(Class::Batch),
         What::Flush => Want::write(0).class(Class::Control),
@@ -195,7 +193,7 @@ fn stage_slowly<P: Port>(
     let io = match request.command(&piece) {
         Ok(io) => io,
         Err(error) => {
-            work.small.skip();
+            work.small.skip(1);
             work.refuse(index, error.into());
             return Ok(());
         }
@@ -206,7 +204,7 @@ fn stage_slowly<P: Port>(
     let entry = &mut work.entries[index as usize];
     (entry.queue, entry.cid) = (staged.queue as u16, ticket.cid());
     (entry.state, entry.since) = (State::Flying, work.now);
-    work.small.skip();
+    work.small.skip(1);
     Ok(())
 }
 
@@ -219,7 +217,7 @@ fn launch_large<B: Backend>(core: &Core<B>, work: &mut Work) -> Result<Turn, Err
             None => return Ok(Turn::Taken),
         },
     };
-    let mut flush_is_due = work.entries[opened.entry as usize].order.what == What::Flush;
+    let mut flush_is_due = work.entries[opened.entry as usize].order.kind.what() == What::Flush;
     let mut burst: Option<(usize, Burst<'_, B::Port>)> = None;
     let index = opened.entry as usize;
     while (opened.split.left_bytes() != 0 || flush_is_due) && work.rare[index].failure.is_none() {
@@ -243,7 +241,7 @@ fn launch_large<B: Backend>(core: &Core<B>, work: &mut Work) -> Result<Turn, Err
         let none = Piece { offset_bytes: 0, len_bytes: 0, lba: Lba(0) };
         let piece = opened.split.next_at_most(placement.chunk_bytes()).unwrap_or(none);
         let io = match Work::request(order, &work.held, &work.namespaces) {
-            _ if flush_is_due => Ok(Io::flush(work.namespaces[usize::from(order.namespace)].nsid())),
+            _ if flush_is_due => Ok(Io::flush(work.namespaces[usize::from(order.kind.namespace())].nsid())),
             Some(request) => request.command(&piece).map_err(Error::from),
             None => Err(Error::ForeignRegion),
         };
@@ -288,7 +286,7 @@ fn launch_large<B: Backend>(core: &Core<B>, work: &mut Work) -> Result<Turn, Err
 /// Begins to cut a large request.
 fn open<B: Backend>(core: &Core<B>, work: &mut Work, index: u32) -> Opened {
     let entry = &work.entries[index as usize];
-    let limits = work.namespaces[usize::from(entry.order.namespace)].limits();
+    let limits = work.namespaces[usize::from(entry.order.kind.namespace())].limits();
     let split = limits.split(entry.order.lba, entry.order.len_bytes >> limits.block_shift());
     work.rare[index as usize] = Rare::default();
     // Where the small ones went last, so that a batch begins somewhere else than its neighbours.

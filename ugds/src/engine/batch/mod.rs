@@ -10,6 +10,6 @@ mod reap;
 mod work;
 
 pub(crate) use collect::{Span, close, harvest};
-pub(crate) use entry::{Order, What};
+pub(crate) use entry::{Kind, Order, What};
 pub(crate) use launch::submit;
 pub(crate) use work::Work;

@@ -56,19 +56,21 @@ impl Work {
         room: usize,
         into: &mut Vec<Outcome>,
     ) -> usize {
-        let Self { caught, entries, held, free, .. } = self;
+        let Self { caught, entries, held, .. } = self;
+        let mut free = self.free;
         let tokens = caught.tokens();
         let (handed, kept) = tokens.split_at(tokens.len().min(room));
         let mut bytes = 0;
         into.extend(handed.iter().map(|&token| {
             let entry = &mut entries[token as usize];
             let Order { cookie, len_bytes, memory, .. } = entry.order;
-            (entry.state, entry.next_free) = (State::Free, *free);
-            *free = token;
+            (entry.state, entry.next_free) = (State::Free, free);
+            free = token;
             held.release(memory);
             bytes += len_bytes;
             Outcome { cookie, bytes: len_bytes, result: Ok(()) }
         }));
+        self.free = free;
         self.used -= handed.len();
         for &token in kept {
             let entry = &mut entries[token as usize];

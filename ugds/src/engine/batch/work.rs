@@ -155,7 +155,7 @@ impl Work {
         self.used += 1;
         entry.order = order;
         entry.cid = Cid::NONE;
-        if order.len_bytes == 0 && order.what != What::Flush {
+        if order.len_bytes == 0 && order.kind.what() != What::Flush {
             entry.state = State::Done;
             entry.status = Status::SUCCESS;
             self.ended.push(index);
@@ -274,7 +274,7 @@ impl Work {
         held: &'a Held,
         namespaces: &'a [Namespace],
     ) -> Option<Request<'a>> {
-        let namespace = &namespaces[usize::from(order.namespace)];
+        let namespace = &namespaces[usize::from(order.kind.namespace())];
         Some(Request {
             namespace: namespace.described(),
             limits: namespace.limits(),
@@ -282,7 +282,7 @@ impl Work {
             offset: order.offset,
             len_bytes: order.len_bytes,
             lba: order.lba,
-            direction: match order.what {
+            direction: match order.kind.what() {
                 What::Read => Direction::Read,
                 What::Write | What::Flush => Direction::Write,
             },
