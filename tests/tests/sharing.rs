@@ -112,8 +112,8 @@ fn a_held_queue_has_the_whole_request() {
         let (_emu, device) = device(Duration::from_millis(1), 4, |options| {
             (options.policy, options.classes) = (policy, Classes::Shared);
         });
-        let region = device.alloc(2 << 20).unwrap();
-        device.namespace().unwrap().read(&region, 0..2 << 20, Lba(0)).unwrap();
+        let region = device.alloc(4 << 20).unwrap();
+        device.namespace().unwrap().read(&region, 0..4 << 20, Lba(0)).unwrap();
         let used = device.stats().queues.iter().filter(|queue| queue.submitted != 0).count();
         assert_eq!(used, most, "{policy:?}");
     }

@@ -48,12 +48,19 @@ impl Cell {
         if !status.is_success() {
             self.fail(place, status);
         }
+        self.complete_well(1);
+    }
+
+    /// The same for `count` commands that ended well, at least one.
+    #[inline]
+    pub(super) fn complete_well(&self, count: u32) {
         // Relaxed: under the channel's lock, as all of these.
         let left = self.left.load(Ordering::Relaxed);
-        if left != 0 {
-            self.left.store(left - 1, Ordering::Relaxed);
+        if count <= left {
+            self.left.store(left - count, Ordering::Relaxed);
             return;
         }
+        self.left.store(0, Ordering::Relaxed);
         let failed = self.failed.load(Ordering::Relaxed);
         if failed != 0 {
             self.failed.store(0, Ordering::Relaxed);

@@ -65,6 +65,7 @@ impl Claim {
 
 /// Where the name of a command has its place in its row, above the cell.
 const PLACE_SHIFT: u32 = 16;
+const PLACE_MASK: u64 = 0xffff << PLACE_SHIFT;
 
 /// How a command began.
 #[derive(Clone, Copy, Debug)]
@@ -199,6 +200,33 @@ impl<P: Port> Channel<P> {
             }
             hand_out(&self.cells, landings, done.cookie, status);
         });
+        let ended = passed?;
+        self.after_pass(state, ended);
+        Ok(Look::Ended(ended))
+    }
+
+    /// The same for whoever waits for `claim`: what ends well of it is counted, and its cell is told once.
+    #[inline(always)]
+    pub(super) fn look_own(&self, claim: Claim) -> Result<Look, Wedge> {
+        let Some(mut state) = self.state.try_lock() else { return Ok(Look::Elsewhere) };
+        let State { pair: Some(pair), bytes, landings, .. } = &mut *state else { return Ok(Look::Closed) };
+        let own = Claim::name(claim.cell, 0);
+        let (mut moved, mut count) = (0, 0);
+        let passed = pair.reap(|done| {
+            let status = done.status();
+            if status.is_success() {
+                moved += u64::from(done.len_bytes);
+                if done.cookie & !PLACE_MASK == own {
+                    count += 1;
+                    return;
+                }
+            }
+            hand_out_other(&self.cells, landings, done.cookie, status);
+        });
+        *bytes += moved;
+        if count != 0 {
+            self.cells[usize::from(claim.cell)].complete_well(count);
+        }
         let ended = passed?;
         self.after_pass(state, ended);
         Ok(Look::Ended(ended))

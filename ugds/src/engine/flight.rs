@@ -91,9 +91,10 @@ impl<B: Backend> Flight<'_, B> {
         let limits = self.request.limits;
         let mut pieces = limits.split(self.request.lba, self.request.len_bytes >> limits.block_shift());
         let free_chunk = self.core.scheduler().free_chunk(self.want);
+        let rows = if free_chunk.is_some() { ROWS_OF_RUNS } else { ROWS };
         let mut full_turns = 0u32;
         while pieces.left_bytes() != 0 && self.failure.is_none() && self.error.is_none() {
-            if self.count == ROWS {
+            if self.count == rows {
                 self.land_one();
                 continue;
             }
@@ -379,7 +380,9 @@ enum Turn {
     Full,
 }
 
-/// Rows of one request that may be in flight: 32 commands.
+/// Rows of one request that may be in flight.
 const ROWS: usize = 8;
+/// The same if they are placed as runs: 32 commands.
+const ROWS_OF_RUNS: usize = 32 / RUN as usize;
 /// Pieces that go to one queue with one doorbell, before the next queue has its turn.
-const RUN: u32 = 4;
+const RUN: u32 = 8;

@@ -1,7 +1,7 @@
 //! Models of what threads share: every order of steps that the memory model allows, of submitting against reaping, of
 //! handing the duty to poll on, of waking, and of closing. `cargo xtask model` runs them.
 
-use super::channel::{Awaits, Channel, Claim, Look};
+use super::channel::{Awaits, Caught, Channel, Claim, Look};
 use super::landing::{Head, Landing};
 use super::rota::{Call, Duty, Id, Role, Sleeper};
 use super::sync::{Thread, thread};
@@ -70,7 +70,7 @@ fn sleeper(me: &Thread, awaits: Awaits) -> Sleeper<Awaits> {
 fn wait(channel: &Channel<Slow>, claim: Claim) -> Option<Status> {
     let me = thread::current();
     let status = loop {
-        let look = channel.look().unwrap();
+        let look = channel.look_own(claim).unwrap();
         if let Some(ended) = channel.take(claim) {
             break Some(ended.status);
         }
@@ -210,7 +210,11 @@ fn a_batch_is_woken_or_forgotten() {
             let me = thread::current();
             let mut head = Head::default();
             let token = loop {
-                let _ = other.look().unwrap();
+                let mut caught = Caught::new();
+                let _ = other.look_for(0, head.taken(), &mut caught).unwrap();
+                if let Some(token) = caught.tokens().first() {
+                    break *token;
+                }
                 if let Some((token, _)) = landing.take(&mut head) {
                     break token;
                 }

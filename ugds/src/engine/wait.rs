@@ -63,7 +63,7 @@ pub(super) fn wait_row<B: Backend>(
     // Another command's pass may have brought it. Else one look is worth it before anything else is prepared; what breaks
     // the queue is met again on the long way.
     let mut ended = channel.take(claim);
-    if ended.is_none() && channel.look().is_ok() {
+    if ended.is_none() && channel.look_own(claim).is_ok() {
         ended = channel.take(claim);
     }
     match ended {
@@ -75,7 +75,7 @@ pub(super) fn wait_row<B: Backend>(
     }
 }
 
-/// As [`wait_row_long`], for one command.
+/// The long way for one command.
 pub(super) fn wait_long<B: Backend>(
     core: &Core<B>,
     queue: usize,
