@@ -16,6 +16,6 @@ pub mod controller;
 pub use attachments::Busy;
 pub use error::SubmitError;
 pub use outcome::{Completed, Counters, InFlight};
-pub use pair::{Permit, QueuePair, Ticket};
+pub use pair::{Permit, QueuePair, Row, Ticket};
 pub use slots::{Generations, MAX_SLOTS};
 pub use wedge::Wedge;

@@ -21,6 +21,13 @@ impl Completed<'_> {
         self.reaped.status()
     }
 
+    /// Whether it ended well.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.reaped.status().is_success()
+    }
+
     /// The identifier it had.
     #[inline]
     #[must_use]

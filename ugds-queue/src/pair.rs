@@ -163,6 +163,15 @@ impl<P: Port> QueuePair<P> {
         self.room = MAX_STAGED;
     }
 
+    /// Lets commands of one mapping be staged in a row: that it is this queue's to move is looked up once. `None` when it
+    /// is not.
+    #[inline(always)]
+    pub fn row<'q>(&'q mut self, mapped: &'q Arc<Mapped>) -> Option<Row<'q, P>> {
+        let held = self.attachments.holds(mapped) || self.hold(mapped).is_ok();
+        // INVARIANT: held, and it stays so while the queue is borrowed.
+        held.then_some(Row { queue: self, mapped })
+    }
+
     /// Changes the caller's name of a command that is staged or outstanding. Another's is left alone.
     pub fn rename(&mut self, cid: Cid, cookie: u64) {
         self.attachments.slots.rename(cid, cookie);
@@ -371,6 +380,30 @@ impl<P: Port> Permit<'_, P> {
     #[inline]
     pub fn stage(self, io: &Io<'_>, cookie: u64) -> Result<Ticket, SubmitError> {
         self.queue.submit(io, cookie)
+    }
+}
+
+/// Commands of one mapping, staged in a row.
+///
+/// # Invariants
+///
+/// The queue holds the mapping.
+#[derive(Debug)]
+pub struct Row<'q, P: Port> {
+    queue: &'q mut QueuePair<P>,
+    mapped: &'q Arc<Mapped>,
+}
+
+impl<P: Port> Row<'_, P> {
+    /// As [`QueuePair::try_submit`], for commands that move this very mapping. `None` for others, too.
+    #[inline(always)]
+    #[must_use = "the ticket says which completion is this command's"]
+    pub fn try_submit(&mut self, io: &Io<'_>, cookie: u64) -> Option<Ticket> {
+        let memory = match io.mapped() {
+            Some(mapped) if core::ptr::eq(mapped, self.mapped) => mapped.index(),
+            _ => return None,
+        };
+        self.queue.stage(io.command(), memory, io.len_bytes(), cookie)
     }
 }
 

@@ -213,15 +213,14 @@ impl<P: Port> Channel<P> {
         let own = Claim::name(claim.cell, 0);
         let (mut moved, mut count) = (0, 0);
         let passed = pair.reap(|done| {
-            let status = done.status();
-            if status.is_success() {
+            if done.is_success() {
                 moved += u64::from(done.len_bytes);
                 if done.cookie & !PLACE_MASK == own {
                     count += 1;
                     return;
                 }
             }
-            hand_out_other(&self.cells, landings, done.cookie, status);
+            hand_out_other(&self.cells, landings, done.cookie, done.status());
         });
         *bytes += moved;
         if count != 0 {
@@ -247,8 +246,7 @@ impl<P: Port> Channel<P> {
         let mut own = if is_next { name(id, 0) >> TOKEN_LOW_BITS } else { u64::MAX };
         let (mut moved, mut count) = (0, 0);
         let passed = pair.reap(|done| {
-            let status = done.status();
-            if status.is_success() {
+            if done.is_success() {
                 moved += u64::from(done.len_bytes);
                 if done.cookie >> TOKEN_LOW_BITS == own {
                     // A pass brings no more than there is room for.
@@ -261,7 +259,7 @@ impl<P: Port> Channel<P> {
                 // What comes behind it stays behind it.
                 own = u64::MAX;
             }
-            hand_out_other(&self.cells, landings, done.cookie, status);
+            hand_out_other(&self.cells, landings, done.cookie, done.status());
         });
         caught.count = count;
         *bytes += moved;

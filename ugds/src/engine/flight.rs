@@ -300,34 +300,41 @@ fn stage<P: Port, W: Way>(
     cell: u16,
 ) -> u32 {
     let Some(pair) = burst.pair() else { return 0 };
-    let mut staged = 0;
+    let Some((piece, count)) = pieces.alike(chunk_bytes, most) else { return 0 };
+    let staged = stage_runs::<P, W>(pair, request, &piece, count, Claim::name(cell, 0));
+    pieces.take_alike(&piece, staged);
+    if staged == most || pieces.left_bytes() == 0 {
+        return staged;
+    }
+    stage_others::<P, W>(pair, request, pieces, chunk_bytes, most, cell, staged)
+}
+
+/// Stages what is not alike, or not told the shortest way.
+#[inline(never)]
+fn stage_others<P: Port, W: Way>(
+    pair: &mut QueuePair<P>,
+    request: &Request<'_>,
+    pieces: &mut Split,
+    chunk_bytes: u32,
+    most: u32,
+    cell: u16,
+    mut staged: u32,
+) -> u32 {
     while staged < most
-        && let Some((piece, count)) = pieces.alike(chunk_bytes, most - staged)
+        && let Some(piece) = pieces.next_at_most(chunk_bytes)
     {
-        let taken = stage_alike::<P, W>(pair, request, &piece, count, Claim::name(cell, staged));
-        pieces.take_alike(&piece, taken);
-        staged += taken;
-        if taken != count {
+        let command = request.command_of::<W>(&piece).ok();
+        let name = Claim::name(cell, staged);
+        if command.and_then(|io| pair.try_submit(&io, name)).is_none() {
+            pieces.put_back(&piece);
             break;
         }
+        staged += 1;
     }
     staged
 }
 
-/// Stages `count` pieces of one length, named from `name` on. Returns how many it staged.
-#[inline(always)]
-fn stage_alike<P: Port, W: Way>(
-    pair: &mut QueuePair<P>,
-    request: &Request<'_>,
-    piece: &Piece,
-    count: u32,
-    name: u64,
-) -> u32 {
-    let staged = stage_runs::<P, W>(pair, request, piece, count, name);
-    if staged == count { count } else { stage_any::<P, W>(pair, request, piece, staged, count, name) }
-}
-
-/// The tight loop, for memory that allows the shortest way.
+/// Stages `count` pieces of one length, named from `name` on, the shortest way. Returns how many it staged.
 #[inline(always)]
 fn stage_runs<P: Port, W: Way>(
     pair: &mut QueuePair<P>,
@@ -337,39 +344,18 @@ fn stage_runs<P: Port, W: Way>(
     name: u64,
 ) -> u32 {
     let (nsid, format, mapped) = (request.namespace.nsid(), request.namespace.format(), request.mapped);
+    let Some(mut row) = pair.row(mapped) else { return 0 };
     let len_bytes = piece.len_bytes;
     let (mut offset, mut lba, mut name) = (request.offset + piece.offset_bytes, piece.lba, name);
     let blocks = u64::from(len_bytes >> request.limits.block_shift());
     for staged in 0..count {
         let Some(io) = run_command::<W>(nsid, format, lba, mapped, offset, len_bytes) else { return staged };
-        if pair.try_submit(&io, name).is_none() {
+        if row.try_submit(&io, name).is_none() {
             return staged;
         }
         offset += u64::from(len_bytes);
         lba.0 += blocks;
         name += Claim::STEP;
-    }
-    count
-}
-
-/// The loop for any memory, from the piece at `staged` on.
-#[inline(never)]
-fn stage_any<P: Port, W: Way>(
-    pair: &mut QueuePair<P>,
-    request: &Request<'_>,
-    piece: &Piece,
-    staged: u32,
-    count: u32,
-    name: u64,
-) -> u32 {
-    for place in staged..count {
-        let done_bytes = u64::from(piece.len_bytes) * u64::from(place);
-        let lba = Lba(piece.lba.0 + (done_bytes >> request.limits.block_shift()));
-        let command = request.command_at::<W>(piece.offset_bytes + done_bytes, piece.len_bytes, lba);
-        let Ok(io) = command else { return place };
-        if pair.try_submit(&io, name + u64::from(place) * Claim::STEP).is_none() {
-            return place;
-        }
     }
     count
 }
