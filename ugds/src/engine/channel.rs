@@ -235,6 +235,8 @@ impl<P: Port> Channel<P> {
     /// the landing, unless something lies there that it did not take. What was caught stands even if the pass fails.
     #[inline(always)]
     pub(super) fn look_for(&self, id: u32, taken: u32, caught: &mut Caught) -> Result<Look, Wedge> {
+        // Of the look before, whatever comes of this one.
+        caught.count = 0;
         let Some(mut state) = self.state.try_lock() else { return Ok(Look::Elsewhere) };
         let State { pair: Some(pair), bytes, landings, .. } = &mut *state else { return Ok(Look::Closed) };
         let is_next = landings.get(id as usize).is_some_and(|landing| match landing {

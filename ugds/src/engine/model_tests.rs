@@ -208,9 +208,8 @@ fn a_batch_is_woken_or_forgotten() {
         let other = Arc::clone(&channel);
         let thread = thread::spawn(move || {
             let me = thread::current();
-            let mut head = Head::default();
+            let (mut head, mut caught) = (Head::default(), Caught::new());
             let token = loop {
-                let mut caught = Caught::new();
                 let _ = other.look_for(0, head.taken(), &mut caught).unwrap();
                 if let Some(token) = caught.tokens().first() {
                     break *token;
@@ -226,6 +225,10 @@ fn a_batch_is_woken_or_forgotten() {
                 }
             };
             other.resign(Id::Thread(me.id()));
+            let busy = other.burst();
+            assert_eq!(other.look_for(0, head.taken(), &mut caught).unwrap(), Look::Elsewhere);
+            assert!(caught.tokens().is_empty(), "what was caught is handed out once");
+            drop(busy);
             other.forget_landing(0);
             token
         });
