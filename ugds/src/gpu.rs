@@ -28,6 +28,7 @@ use ugds_mem::{MemError, Memory};
 pub struct GpuRegion {
     direct: Result<Region, WhyStaged>,
     memory: ugds_mem::Region,
+    gpu: Arc<Registration>,
 }
 
 impl Device {
@@ -75,6 +76,7 @@ impl Device {
         let registration = unsafe { Registration::new(vendor, address, len_bytes, How::Best) };
         let registration = registration.map_err(MemError::from)?;
         let why = registration.path().why_staged().cloned();
+        let gpu = Arc::clone(&registration);
         let memory = ugds_mem::Region::new(Memory::gpu(registration))?;
         let direct = match why {
             Some(why) => Err(why),
@@ -85,7 +87,7 @@ impl Device {
                 Err(other) => return Err(other),
             },
         };
-        Ok(GpuRegion { direct, memory })
+        Ok(GpuRegion { direct, memory, gpu })
     }
 }
 
@@ -118,13 +120,9 @@ impl GpuRegion {
     }
 
     /// The GPU's side of it.
-    ///
-    /// # Panics
-    ///
-    /// Never: it is made of GPU memory only.
     #[must_use]
     pub fn gpu(&self) -> &Arc<Registration> {
-        self.memory.gpu().expect("a GPU's region is of a GPU's memory")
+        &self.gpu
     }
 
     /// The length in bytes.
@@ -160,15 +158,15 @@ impl GpuRegion {
     /// As [`release`](Self::release).
     #[expect(clippy::result_large_err, reason = "the region comes back, as it was")]
     pub fn release_with(self, drain: Drain) -> Result<(), (Self, Error)> {
-        let Self { direct, memory } = self;
+        let Self { direct, memory, gpu } = self;
         match direct {
             Ok(region) => match region.release_with(drain) {
                 Ok(()) => Ok(()),
-                Err((region, error)) => Err((Self { direct: Ok(region), memory }, error)),
+                Err((region, error)) => Err((Self { direct: Ok(region), memory, gpu }, error)),
             },
             Err(why) => match memory.holds() {
                 0 => Ok(()),
-                uses => Err((Self { direct: Err(why), memory }, Error::Exported { uses })),
+                uses => Err((Self { direct: Err(why), memory, gpu }, Error::Exported { uses })),
             },
         }
     }

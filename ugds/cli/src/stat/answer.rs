@@ -67,6 +67,7 @@ struct WireStats {
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "a queue")]
 struct WireQueue {
     qid: u16,
     class: String,
