@@ -7,7 +7,7 @@ pub(super) use loom::{
     thread::{self, Thread, ThreadId},
 };
 /// A lock that parks and is not poisoned: nothing that it guards here is left half-changed by a panic, and asking about
-/// one costs sixteen instructions each time.
+/// one costs every request some instructions.
 #[cfg(not(loom))]
 pub(super) use parking_lot::{Mutex, MutexGuard};
 #[cfg(not(loom))]
